@@ -1,0 +1,211 @@
+//! The wire formats, one folder each with `decode.rs` and `encode.rs`.
+//!
+//! A dialect's decoder gets framed payloads and talks to a [`Step`]: it never sees bytes, never assembles arguments
+//! and never decides whether a call is complete. To add one: a folder here, a variant of [`Dialect`], fixtures in
+//! `crates/wire/tests/fixtures`.
+
+pub(crate) mod anthropic;
+pub(crate) mod bedrock;
+pub(crate) mod cohere;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
+pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
+
+use crate::json::Json;
+use crate::profile::Profile;
+use crate::step::Step;
+use crate::vocabulary::ModelRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{fmt, str::FromStr};
+
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// OpenAI Chat Completions and all compatible servers.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Gemini `streamGenerateContent`, SSE or JSON array.
+    Gemini,
+    /// Ollama `/api/chat`.
+    Ollama,
+    /// Cohere v2 chat (decoding only).
+    Cohere,
+    /// AWS Bedrock `ConverseStream` (decoding only).
+    BedrockConverse,
+    /// AWS Bedrock `InvokeModelWithResponseStream` with Anthropic bodies (decoding only).
+    BedrockAnthropic,
+}
+
+impl Dialect {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Dialect; 8] = [
+        Dialect::OpenaiChat,
+        Dialect::OpenaiResponses,
+        Dialect::Anthropic,
+        Dialect::Gemini,
+        Dialect::Ollama,
+        Dialect::Cohere,
+        Dialect::BedrockConverse,
+        Dialect::BedrockAnthropic,
+    ];
+
+    /// The name used in configuration and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::OpenaiChat => "openai-chat",
+            Dialect::OpenaiResponses => "openai-responses",
+            Dialect::Anthropic => "anthropic",
+            Dialect::Gemini => "gemini",
+            Dialect::Ollama => "ollama",
+            Dialect::Cohere => "cohere",
+            Dialect::BedrockConverse => "bedrock-converse",
+            Dialect::BedrockAnthropic => "bedrock-anthropic",
+        }
+    }
+
+    pub(crate) fn framing(self) -> Framing {
+        match self {
+            Dialect::Ollama => Framing::Lines,
+            Dialect::BedrockConverse | Dialect::BedrockAnthropic => Framing::EventStream,
+            _ => Framing::Sse,
+        }
+    }
+
+    pub(crate) fn decoder(self) -> Box<dyn Decode> {
+        match self {
+            Dialect::OpenaiChat => Box::new(openai_chat::Decoder::default()),
+            Dialect::OpenaiResponses => Box::new(openai_responses::Decoder::default()),
+            Dialect::Anthropic => Box::new(anthropic::Decoder::default()),
+            Dialect::Gemini => Box::new(gemini::Decoder::default()),
+            Dialect::Ollama => Box::new(ollama::Decoder::default()),
+            Dialect::Cohere => Box::new(cohere::Decoder::default()),
+            Dialect::BedrockConverse => Box::new(bedrock::ConverseDecoder::default()),
+            Dialect::BedrockAnthropic => Box::new(bedrock::AnthropicDecoder::default()),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+            format!("unknown API `{name}`; known are {}", names.join(", "))
+        })
+    }
+}
+
+/// How payloads are cut out of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events; a body that begins with `{`, `[` or `<` is read whole (or as a JSON array).
+    Sse,
+    /// One JSON document a line.
+    Lines,
+    /// AWS event-stream frames.
+    EventStream,
+}
+
+/// One framed payload whose data is JSON.
+pub(crate) struct Frame<'a> {
+    /// SSE `event:` (empty if none), or `:event-type` / `:exception-type` of a binary frame.
+    pub event: &'a str,
+    /// What kind of frame it was.
+    pub kind: FrameKind,
+    /// The payload.
+    pub json: &'a Json<'a>,
+}
+
+/// What kind of frame a payload came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// Data.
+    Data,
+    /// `:message-type` `exception` or `error` of a binary frame: [`Frame::event`] is the exception's type.
+    Exception,
+}
+
+/// One dialect's decoder. Frames whose payload is not JSON, `[DONE]`, empty data, `error:` fields and
+/// non-JSON error events are dealt with before it is called.
+pub(crate) trait Decode: Send {
+    /// One payload of a stream.
+    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>);
+    /// A whole JSON document that came instead of a stream: a plain reply (decode it and call
+    /// [`Step::complete`]); error bodies have been recognised before by [`Step`].
+    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>);
+    /// The bytes have ended, or the end marker was seen. For late flushes only (`Opaque` goes here).
+    fn end(&mut self, _step: &mut Step<'_>) {}
+}
+
+/// Whether the reply is to be streamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transfer {
+    /// As a stream.
+    #[default]
+    Stream,
+    /// As one body, for upstreams that cannot stream (003 §4.1).
+    Whole,
+}
+
+/// A request ready to be sent: everything but the base URL, the key and the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncodedRequest {
+    /// To be appended to the base URL, with any query: `/chat/completions`.
+    pub path: String,
+    /// Headers the dialect needs (not the key).
+    pub headers: Vec<(&'static str, String)>,
+    /// The JSON body.
+    pub body: Value,
+}
+
+/// Why a request cannot be written in a dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EncodeError {
+    /// Only decoding is implemented for this dialect.
+    DecodeOnly(Dialect),
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EncodeError::DecodeOnly(dialect) => {
+                write!(f, "requests to {dialect} are not written yet; its streams can be decoded")
+            }
+        }
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+/// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
+/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan.
+pub fn encode(
+    dialect: Dialect,
+    request: &ModelRequest,
+    profile: &Profile,
+    transfer: Transfer,
+) -> Result<EncodedRequest, EncodeError> {
+    match dialect {
+        Dialect::OpenaiChat => Ok(openai_chat::encode(request, profile, transfer)),
+        Dialect::OpenaiResponses => Ok(openai_responses::encode(request, profile, transfer)),
+        Dialect::Anthropic => Ok(anthropic::encode(request, profile, transfer)),
+        Dialect::Gemini => Ok(gemini::encode(request, profile, transfer)),
+        Dialect::Ollama => Ok(ollama::encode(request, profile, transfer)),
+        Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => {
+            Err(EncodeError::DecodeOnly(dialect))
+        }
+    }
+}

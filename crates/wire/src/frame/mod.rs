@@ -1,0 +1,1 @@
+//! Bytes to payloads, for any cut of the bytes.

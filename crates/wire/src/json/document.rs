@@ -1,0 +1,394 @@
+//! A whole JSON document, borrowed from its text.
+
+use super::string::{Surrogates, decode_string};
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Deepest nesting that is read.
+const DEPTH_MAX: usize = 256;
+
+/// A JSON value with the text it came from. Strict grammar; numbers keep their text, strings their halves of
+/// surrogate pairs until they are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Json<'a> {
+    raw: &'a str,
+    node: Node<'a>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node<'a> {
+    Null,
+    Bool(bool),
+    Number,
+    String,
+    Array(Vec<Json<'a>>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+}
+
+/// Why a text is not a JSON document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// Byte offset.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.at)
+    }
+}
+
+impl<'a> Json<'a> {
+    /// Reads a document with optional white space around it.
+    pub fn parse(text: &'a str) -> Result<Self, JsonError> {
+        let mut parser = Parser { text, at: 0 };
+        parser.space();
+        let json = parser.value(0)?;
+        parser.space();
+        if parser.at < text.len() { Err(parser.error("text after the document")) } else { Ok(json) }
+    }
+
+    /// The text of this value, exactly.
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+
+    /// A member of an object: the last of that name, and none if it is `null`, since servers mean the same by both.
+    pub fn get(&self, key: &str) -> Option<&Json<'a>> {
+        match &self.node {
+            Node::Object(members) => {
+                members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value).filter(|v| !v.is_null())
+            }
+            _ => None,
+        }
+    }
+
+    /// A path of members.
+    pub fn path(&self, keys: &[&str]) -> Option<&Json<'a>> {
+        keys.iter().try_fold(self, |json, key| json.get(key))
+    }
+
+    /// Elements, empty if this is no array.
+    pub fn items(&self) -> &[Json<'a>] {
+        match &self.node {
+            Node::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// Members in order, empty if this is no object.
+    pub fn members(&self) -> &[(Cow<'a, str>, Json<'a>)] {
+        match &self.node {
+            Node::Object(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// A string, halves of surrogate pairs replaced by U+FFFD.
+    pub fn as_str(&self) -> Option<Cow<'a, str>> {
+        let mut carry = Surrogates::default();
+        let text = self.as_text(&mut carry)?;
+        Some(match carry.finish() {
+            None => text,
+            Some(replacement) => Cow::Owned(format!("{text}{replacement}")),
+        })
+    }
+
+    /// A string that continues a text: a half pair at its end waits in `carry` for the next fragment.
+    pub fn as_text(&self, carry: &mut Surrogates) -> Option<Cow<'a, str>> {
+        matches!(self.node, Node::String).then(|| decode_string(&self.raw[1..self.raw.len() - 1], carry))
+    }
+
+    /// The string's body as it stands between the quotes, escapes and all.
+    pub fn string_body(&self) -> Option<&'a str> {
+        matches!(self.node, Node::String).then(|| &self.raw[1..self.raw.len() - 1])
+    }
+
+    /// A member that is a string with something in it: `""`, `null` and absent are the same thing.
+    pub fn nonempty(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.as_str().filter(|text| !text.is_empty())
+    }
+
+    /// A member that is a string or a number, as text; ids come as both.
+    pub fn scalar(&self, key: &str) -> Option<Cow<'a, str>> {
+        let value = self.get(key)?;
+        match value.node {
+            Node::Number => Some(Cow::Borrowed(value.raw)),
+            _ => value.as_str().filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// An integer; `1.0` and `"1"` count, since both are sent.
+    pub fn as_i64(&self) -> Option<i64> {
+        let text = match self.node {
+            Node::Number => Cow::Borrowed(self.raw),
+            Node::String => self.as_str()?,
+            _ => return None,
+        };
+        text.trim().parse().ok().or_else(|| {
+            let float: f64 = text.trim().parse().ok()?;
+            (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
+        })
+    }
+
+    /// An integer that is not negative.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.as_i64().and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// `true` or `false`.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.node {
+            Node::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Is it `null`?
+    pub fn is_null(&self) -> bool {
+        matches!(self.node, Node::Null)
+    }
+    /// Is it a string?
+    pub fn is_string(&self) -> bool {
+        matches!(self.node, Node::String)
+    }
+    /// Is it an object?
+    pub fn is_object(&self) -> bool {
+        matches!(self.node, Node::Object(_))
+    }
+    /// Is it an array?
+    pub fn is_array(&self) -> bool {
+        matches!(self.node, Node::Array(_))
+    }
+    /// Is it a number?
+    pub fn is_number(&self) -> bool {
+        matches!(self.node, Node::Number)
+    }
+
+    /// The same as a `serde_json` value. Integers beyond 64 bits are rounded; duplicate keys: the last wins.
+    pub fn to_value(&self) -> Value {
+        match &self.node {
+            Node::Null => Value::Null,
+            Node::Bool(value) => Value::Bool(*value),
+            Node::Number => number(self.raw),
+            Node::String => Value::String(self.as_str().unwrap_or_default().into_owned()),
+            Node::Array(items) => Value::Array(items.iter().map(Json::to_value).collect()),
+            Node::Object(members) => Value::Object(
+                members.iter().map(|(key, value)| (key.clone().into_owned(), value.to_value())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+}
+
+pub(super) fn number(raw: &str) -> Value {
+    serde_json::from_str::<Number>(raw).map_or_else(
+        // Beyond what a double holds (`1e999`): the nearest finite one.
+        |_| Value::from(if raw.starts_with('-') { f64::MIN } else { f64::MAX }),
+        Value::Number,
+    )
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn error(&self, what: &'static str) -> JsonError {
+        JsonError { at: self.at, what }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Json<'a>, JsonError> {
+        if depth > DEPTH_MAX {
+            return Err(self.error("nested too deeply"));
+        }
+        let start = self.at;
+        let node = match self.peek() {
+            Some(b'{') => self.object(depth)?,
+            Some(b'[') => self.array(depth)?,
+            Some(b'"') => {
+                self.string()?;
+                Node::String
+            }
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.word("true", Node::Bool(true))?,
+            Some(b'f') => self.word("false", Node::Bool(false))?,
+            Some(b'n') => self.word("null", Node::Null)?,
+            Some(_) => return Err(self.error("not a JSON value")),
+            None => return Err(self.error("the text ends where a value was expected")),
+        };
+        Ok(Json { raw: &self.text[start..self.at], node })
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Node<'a>, JsonError> {
+        self.at += 1;
+        let mut members = Vec::new();
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Node::Object(members));
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return Err(self.error("a member name in quotes was expected"));
+            }
+            let body = self.string()?;
+            let mut carry = Surrogates::default();
+            let mut key = decode_string(body, &mut carry);
+            if let Some(replacement) = carry.finish() {
+                key.to_mut().push(replacement);
+            }
+            self.space();
+            if self.peek() != Some(b':') {
+                return Err(self.error("`:` was expected"));
+            }
+            self.at += 1;
+            self.space();
+            let value = self.value(depth + 1)?;
+            members.push((key, value));
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(Node::Object(members));
+                }
+                _ => return Err(self.error("`,` or `}` was expected")),
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Node<'a>, JsonError> {
+        self.at += 1;
+        let mut items = Vec::new();
+        self.space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Node::Array(items));
+        }
+        loop {
+            self.space();
+            items.push(self.value(depth + 1)?);
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Node::Array(items));
+                }
+                _ => return Err(self.error("`,` or `]` was expected")),
+            }
+        }
+    }
+
+    /// Returns the body between the quotes.
+    fn string(&mut self) -> Result<&'a str, JsonError> {
+        self.at += 1;
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(&self.text[start..self.at - 1]);
+                }
+                Some(b'\\') => match bytes.get(self.at + 1) {
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+                    Some(b'u')
+                        if bytes.get(self.at + 2..self.at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+                    {
+                        self.at += 6;
+                    }
+                    _ => return Err(self.error("an escape that JSON does not have")),
+                },
+                Some(0..0x20) => return Err(self.error("a raw control character in a string")),
+                Some(_) => self.at += 1,
+                None => return Err(self.error("the text ends inside a string")),
+            }
+        }
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn number(&mut self) -> Result<Node<'a>, JsonError> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else if self.digits() == 0 {
+            return Err(self.error("a digit was expected"));
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if self.digits() == 0 {
+                return Err(self.error("a digit was expected"));
+            }
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            if self.digits() == 0 {
+                return Err(self.error("a digit was expected"));
+            }
+        }
+        Ok(Node::Number)
+    }
+
+    fn word(&mut self, word: &str, node: Node<'a>) -> Result<Node<'a>, JsonError> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(node)
+        } else {
+            Err(self.error("not a JSON value"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_read_as_servers_mean_them() {
+        let json = Json::parse(r#" {"a":null,"b":"","c":"x","i":"7","n":7.0,"a2":[1,{"k":true}],"c":"y"} "#).unwrap();
+        assert!(json.get("a").is_none());
+        assert_eq!(json.nonempty("b"), None);
+        assert_eq!(json.nonempty("c").as_deref(), Some("y"));
+        assert_eq!(json.get("i").and_then(Json::as_i64), Some(7));
+        assert_eq!(json.get("n").and_then(Json::as_u64), Some(7));
+        assert_eq!(json.get("a2").unwrap().raw(), r#"[1,{"k":true}]"#);
+        assert_eq!(json.scalar("n").as_deref(), Some("7.0"));
+    }
+
+    #[test]
+    fn lone_surrogates_do_not_reject_the_event() {
+        let json = Json::parse(r#"{"content":"\ud83d"}"#).unwrap();
+        assert_eq!(json.nonempty("content").as_deref(), Some("\u{FFFD}"));
+        let mut carry = Surrogates::default();
+        assert_eq!(json.get("content").unwrap().as_text(&mut carry).as_deref(), Some(""));
+        assert!(carry.is_waiting());
+    }
+}

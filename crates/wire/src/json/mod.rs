@@ -1,0 +1,13 @@
+//! JSON as it comes from model servers: documents read whole, argument text read as it arrives.
+//!
+//! `serde_json` cannot be used for the reading: it refuses the lone surrogate escapes that tokenizers cut in two
+//! (serde-rs/json#828), and rounds integers beyond 64 bits. Values that leave the crate are `serde_json::Value`s.
+
+mod arguments;
+mod document;
+mod string;
+
+pub use arguments::{ArgumentsError, ArgumentsReader};
+pub use document::{Json, JsonError};
+pub use string::Surrogates;
+pub(crate) use string::decode_string;

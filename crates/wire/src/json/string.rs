@@ -1,0 +1,128 @@
+//! The inside of a JSON string: escapes, and surrogate pairs cut in two.
+
+use std::borrow::Cow;
+
+/// Carries half a surrogate pair from one fragment of a text to the next: `"\ud83d"` then `"\ude00"` is one
+/// character that a tokenizer cut in two (quirk S7). One for each text that fragments are joined to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surrogates {
+    high: Option<u16>,
+    lone: bool,
+}
+
+impl Surrogates {
+    /// Ends the text: half a pair that is still waiting becomes U+FFFD.
+    pub fn finish(&mut self) -> Option<char> {
+        self.high.take().map(|_| self.replacement())
+    }
+
+    /// Whether any half was replaced so far.
+    pub fn had_lone(&self) -> bool {
+        self.lone
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.high.is_some()
+    }
+
+    fn replacement(&mut self) -> char {
+        self.lone = true;
+        char::REPLACEMENT_CHARACTER
+    }
+}
+
+/// Decodes the body of a JSON string (between the quotes) that is known to be well-formed.
+pub(crate) fn decode_string<'a>(body: &'a str, carry: &mut Surrogates) -> Cow<'a, str> {
+    if body.is_empty() {
+        return Cow::Borrowed(body);
+    }
+    let Some(first) = memchr::memchr(b'\\', body.as_bytes()) else {
+        return match carry.finish() {
+            None => Cow::Borrowed(body),
+            Some(replacement) => Cow::Owned(format!("{replacement}{body}")),
+        };
+    };
+    let mut out = String::with_capacity(body.len());
+    if first > 0 {
+        out.extend(carry.finish());
+    }
+    out.push_str(&body[..first]);
+    let mut rest = &body[first..];
+    while let Some(escape) = rest.as_bytes().get(1) {
+        let plain = match escape {
+            b'u' => {
+                let unit = rest.get(2..6).and_then(|hex| u16::from_str_radix(hex, 16).ok()).unwrap_or(0xFFFD);
+                push_unit(unit, carry, &mut out);
+                rest = rest.get(6..).unwrap_or("");
+                None
+            }
+            b'n' => Some('\n'),
+            b't' => Some('\t'),
+            b'r' => Some('\r'),
+            b'b' => Some('\u{8}'),
+            b'f' => Some('\u{c}'),
+            other => Some(*other as char),
+        };
+        if let Some(plain) = plain {
+            out.extend(carry.finish());
+            out.push(plain);
+            rest = &rest[2..];
+        }
+        let run = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
+        if run > 0 {
+            out.extend(carry.finish());
+            out.push_str(&rest[..run]);
+            rest = &rest[run..];
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn push_unit(unit: u16, carry: &mut Surrogates, out: &mut String) {
+    match (carry.high.take(), unit) {
+        (Some(high), 0xDC00..=0xDFFF) => {
+            let code = 0x10000 + ((u32::from(high) - 0xD800) << 10) + (u32::from(unit) - 0xDC00);
+            out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        (before, _) => {
+            if before.is_some() {
+                out.push(carry.replacement());
+            }
+            match unit {
+                0xD800..=0xDBFF => carry.high = Some(unit),
+                0xDC00..=0xDFFF => out.push(carry.replacement()),
+                _ => out.push(char::from_u32(u32::from(unit)).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(fragments: &[&str], expect: &str) {
+        let mut carry = Surrogates::default();
+        let mut out = String::new();
+        for fragment in fragments {
+            out.push_str(&decode_string(fragment, &mut carry));
+        }
+        out.extend(carry.finish());
+        assert_eq!(out, expect, "{fragments:?}");
+    }
+
+    #[test]
+    fn escapes_and_halves() {
+        check(&[r"plain"], "plain");
+        check(&[r#"a\"b\\c\/\n\t\r\b\f"#], "a\"b\\c/\n\t\r\u{8}\u{c}");
+        check(&[r"\u4f60\u597d"], "你好");
+        check(&[r"\ud83d\ude00"], "😀");
+        check(&[r"x\ud83d", r"\ude00y"], "x😀y");
+        check(&[r"\ud83d", "", r"\ude00"], "😀");
+        check(&[r"\ud83d", "z"], "\u{FFFD}z");
+        check(&[r"\ud83d"], "\u{FFFD}");
+        check(&[r"\ude00"], "\u{FFFD}");
+        check(&[r"\ud83d\n"], "\u{FFFD}\n");
+        check(&[r"\ud83d\ud83d\ude00"], "\u{FFFD}😀");
+    }
+}

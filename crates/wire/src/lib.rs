@@ -1,0 +1,24 @@
+//! Bytes of any LLM provider to one small vocabulary, and back: framing, dialects, tool-call assembly.
+//!
+//! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on input: what
+//! is wrong with a stream is reported as [`StepEvent::Problem`] and the rest goes on.
+
+pub mod dialect;
+pub mod frame;
+pub mod json;
+pub mod text;
+
+mod assemble;
+mod decoder;
+mod limits;
+mod profile;
+mod reply;
+mod step;
+mod vocabulary;
+
+pub use decoder::{DecodeOptions, StepDecoder, Think};
+pub use dialect::{Dialect, EncodeError, EncodedRequest, Transfer, encode};
+pub use limits::Limits;
+pub use profile::{LeakedCalls, Profile, ReasoningEcho, ToolIdFormat};
+pub use reply::{Reply, ReplyCall};
+pub use vocabulary::*;

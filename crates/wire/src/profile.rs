@@ -1,0 +1,85 @@
+//! Measured quirks of an upstream, as far as they change what is decoded or sent.
+
+use serde::{Deserialize, Serialize};
+
+/// What to do with tool calls that a server leaks as text (W8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeakedCalls {
+    /// Text stays verbatim and a problem names the format and the remedy.
+    #[default]
+    Report,
+    /// They become calls. Only calls of offered tools; never twice if the server also sent them structured.
+    Run,
+}
+
+/// How reasoning goes back to the upstream with the assistant message of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningEcho {
+    /// Not at all (OpenAI, DashScope, xAI, Groq: unknown fields may be refused).
+    #[default]
+    None,
+    /// As `reasoning_content` on messages with tool calls, a single space if there was none (DeepSeek V3.2+, Kimi, GLM).
+    ReasoningContent,
+    /// As `reasoning` (Ollama's compatible endpoint, newer vLLM).
+    Reasoning,
+    /// `reasoning_details[]` verbatim (OpenRouter).
+    ReasoningDetails,
+    /// As content parts of type `thinking` (Mistral).
+    ThinkingParts,
+}
+
+/// What ids of tool calls must look like to be accepted back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolIdFormat {
+    /// Anything: theirs verbatim, else ours.
+    #[default]
+    Any,
+    /// Nine of `[A-Za-z0-9]` (Mistral, error 3280): others are mapped, the same id always to the same nine.
+    NineAlphanumeric,
+}
+
+/// Measured quirks of an upstream. The default is a well-behaved server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profile {
+    /// Argument fragments restate everything before them (quirk A5). Default false.
+    pub cumulative_arguments: bool,
+    /// Arguments may begin with a placeholder `{}` (quirk A4), so a closed object is no evidence. Default false.
+    pub placeholder_arguments: bool,
+    /// Calls come one after another, so the next one seals the one before. Default false.
+    pub sequential_calls: bool,
+    /// Default: report.
+    pub leaked_calls: LeakedCalls,
+    /// Default: none.
+    pub reasoning_echo: ReasoningEcho,
+    /// Default: any.
+    pub tool_id_format: ToolIdFormat,
+    /// Send `stream_options: {include_usage: true}` (Mistral answers 422). Default true.
+    pub include_usage: bool,
+    /// The model sees pictures. Default true; without, they become a note.
+    pub vision: bool,
+    /// `tool_choice: "none"` is understood; if not, tools are left out of the last step. Default true.
+    pub tool_choice_none: bool,
+    /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
+    pub developer_role: bool,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            cumulative_arguments: false,
+            placeholder_arguments: false,
+            sequential_calls: false,
+            leaked_calls: LeakedCalls::Report,
+            reasoning_echo: ReasoningEcho::None,
+            tool_id_format: ToolIdFormat::Any,
+            include_usage: true,
+            vision: true,
+            tool_choice_none: true,
+            developer_role: false,
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! What a dialect talks to: it says what it read, this turns it into [`StepEvent`]s.
+
+use crate::assemble::{Assembly, CallDelta, CallHead};
+use crate::dialect::Dialect;
+use crate::json::{Json, Surrogates};
+use crate::limits::Limits;
+use crate::profile::Profile;
+use crate::vocabulary::{
+    End, FinishReason, Hosted, Media, Problem, ProblemKind, ProviderState, Slot, StepEvent, UpstreamError, Usage,
+};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Where events go.
+pub(crate) type Sink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
+
+/// State of one step that outlives single frames.
+pub(crate) struct StepState {
+    dialect: Dialect,
+    limits: Limits,
+    profile: Profile,
+    offered: Vec<String>,
+    pub(crate) first: Choice,
+    others: BTreeMap<u32, Choice>,
+    usage: Usage,
+    usage_seen: bool,
+    state: Option<Value>,
+    error: Option<UpstreamError>,
+    complete: bool,
+    /// Offset of the frame being decoded, for problems.
+    pub(crate) at: u64,
+}
+
+/// One choice of a reply. All but the first are only reported.
+pub(crate) struct Choice {
+    pub(crate) calls: Assembly,
+    pub(crate) text: Surrogates,
+    pub(crate) thinking: Surrogates,
+    refusal: Surrogates,
+    finish: Option<(FinishReason, String)>,
+}
+
+impl Choice {
+    fn new(limits: &Limits, profile: &Profile, offered: &[String]) -> Self {
+        Self {
+            calls: Assembly::new(limits, profile, offered),
+            text: Surrogates::default(),
+            thinking: Surrogates::default(),
+            refusal: Surrogates::default(),
+            finish: None,
+        }
+    }
+}
+
+impl StepState {
+    pub(crate) fn new(dialect: Dialect, limits: Limits, profile: Profile, offered: Vec<String>) -> Self {
+        let first = Choice::new(&limits, &profile, &offered);
+        Self {
+            dialect,
+            limits,
+            profile,
+            offered,
+            first,
+            others: BTreeMap::new(),
+            usage: Usage::default(),
+            usage_seen: false,
+            state: None,
+            error: None,
+            complete: false,
+            at: 0,
+        }
+    }
+}
+
+/// A dialect's way to say what it read. All methods may be called in any order and any number of times; what
+/// contradicts what came before is reported, never merged.
+pub(crate) struct Step<'s> {
+    state: &'s mut StepState,
+    choice: u32,
+    sink: Sink<'s>,
+}
+
+impl<'s> Step<'s> {
+    pub(crate) fn new(state: &'s mut StepState, sink: Sink<'s>) -> Self {
+        Self { state, choice: 0, sink }
+    }
+
+    // --- the reply's parts ---
+
+    /// What follows belongs to this choice (`n > 1`). Every frame begins with choice 0.
+    pub(crate) fn choice(&mut self, index: u32) {
+        self.choice = index;
+        if index != 0 {
+            let state = &mut *self.state;
+            let Limits { calls_per_step_max, .. } = state.limits;
+            if state.others.len() < calls_per_step_max || state.others.contains_key(&index) {
+                state
+                    .others
+                    .entry(index)
+                    .or_insert_with(|| Choice::new(&state.limits, &state.profile, &state.offered));
+            }
+        }
+    }
+
+    /// Visible text: a JSON string (nothing otherwise).
+    pub(crate) fn text(&mut self, json: &Json<'_>) {
+        self.fragment(json, |choice| &mut choice.text, StepEvent::Text);
+    }
+
+    /// Reasoning: a JSON string.
+    pub(crate) fn thinking(&mut self, json: &Json<'_>) {
+        self.fragment(json, |choice| &mut choice.thinking, StepEvent::Thinking);
+    }
+
+    /// The model thinks and does not say what (redacted or not summarised).
+    pub(crate) fn thinking_unseen(&mut self) {
+        self.emit(StepEvent::Thinking(Cow::Borrowed("")));
+    }
+
+    /// A refusal: a JSON string.
+    pub(crate) fn refusal(&mut self, json: &Json<'_>) {
+        self.fragment(json, |choice| &mut choice.refusal, StepEvent::Refusal);
+    }
+
+    /// A picture made by the model.
+    pub(crate) fn image(&mut self, media: Media) {
+        self.emit(StepEvent::Image(media));
+    }
+
+    /// A piece of sound: base64 and what is being said.
+    pub(crate) fn audio(&mut self, data: &str, transcript: &str) {
+        self.emit(StepEvent::Audio { data: Cow::Borrowed(data), transcript: Cow::Borrowed(transcript) });
+    }
+
+    /// A source.
+    pub(crate) fn citation(&mut self, json: &Json<'_>) {
+        self.emit(StepEvent::Citation(json.to_value()));
+    }
+
+    /// A tool that the provider ran.
+    pub(crate) fn hosted(&mut self, hosted: Hosted) {
+        self.emit(StepEvent::Hosted(hosted));
+    }
+
+    // --- calls whose identity is a guess from index, id, name and shape (Chat Completions) ---
+
+    /// One entry of `tool_calls`.
+    pub(crate) fn call_delta(&mut self, delta: CallDelta<'_>) {
+        self.with_calls(|calls, out, at| calls.delta(delta, out, at));
+    }
+
+    // --- calls whose identity is given by a block or item number ---
+
+    /// A block opens: always a new call, whatever `key` named before. `key` is the dialect's block or item number.
+    pub(crate) fn open_call(&mut self, key: u64, head: CallHead<'_>) -> Slot {
+        let mut slot = Slot(0);
+        self.with_calls(|calls, out, at| slot = calls.open_block(key, head, out, at));
+        slot
+    }
+
+    /// The call that `key` names now.
+    pub(crate) fn call_of(&mut self, key: u64) -> Option<Slot> {
+        self.calls().block(key)
+    }
+
+    /// Argument text follows: a JSON string's content.
+    pub(crate) fn append_arguments(&mut self, slot: Slot, json: &Json<'_>) {
+        if let Some(body) = json.string_body() {
+            self.with_calls(|calls, out, at| calls.append_body(slot, body, out, at));
+        }
+    }
+
+    /// Argument text follows.
+    pub(crate) fn append_arguments_text(&mut self, slot: Slot, text: &str) {
+        self.with_calls(|calls, out, at| calls.append(slot, text, out, at));
+    }
+
+    /// The whole argument text, once more or for the first time (`arguments.done`, `input` in a start event). A
+    /// snapshot wins over what was appended; it is never appended to it.
+    pub(crate) fn restate_arguments(&mut self, slot: Slot, text: &str) {
+        self.with_calls(|calls, out, at| calls.restate(slot, text, out, at));
+    }
+
+    /// Nothing of `slot` has arrived yet but its head.
+    pub(crate) fn has_no_arguments(&mut self, slot: Slot) -> bool {
+        self.calls().is_empty(slot)
+    }
+
+    /// The upstream says that the call is complete.
+    pub(crate) fn seal_call(&mut self, slot: Slot) {
+        self.with_calls(|calls, out, at| calls.seal_explicit(slot, out, at));
+    }
+
+    /// A whole call in one event (Gemini, Ollama): opened, filled and sealed. `arguments` is JSON text; empty = none.
+    pub(crate) fn whole_call(&mut self, head: CallHead<'_>, arguments: &str) -> Slot {
+        let mut slot = Slot(0);
+        self.with_calls(|calls, out, at| {
+            slot = calls.open(head, out, at);
+            calls.append(slot, arguments, out, at);
+            calls.seal_explicit(slot, out, at);
+        });
+        slot
+    }
+
+    /// The upstream began a second generation in this stream: every call so far is void.
+    pub(crate) fn restart(&mut self, excerpt: &str) {
+        self.problem(ProblemKind::Restarted, excerpt);
+        self.with_calls(|calls, out, at| calls.void_all(out, at));
+    }
+
+    // --- the step as a whole ---
+
+    /// Tokens; fields that are set replace earlier ones.
+    pub(crate) fn usage(&mut self, usage: Usage) {
+        let merged = &mut self.state.usage;
+        let before = (*merged, self.state.usage_seen);
+        merged.input_tokens = usage.input_tokens.or(merged.input_tokens);
+        merged.output_tokens = usage.output_tokens.or(merged.output_tokens);
+        merged.cached_input_tokens = usage.cached_input_tokens.or(merged.cached_input_tokens);
+        merged.reasoning_tokens = usage.reasoning_tokens.or(merged.reasoning_tokens);
+        self.state.usage_seen = true;
+        if before != (*merged, true) {
+            let usage = *merged;
+            (self.sink)(StepEvent::Usage(usage));
+        }
+    }
+
+    /// Why the model stopped. Empty `raw` is no reason; the last one counts.
+    pub(crate) fn finish(&mut self, reason: FinishReason, raw: &str) {
+        if !raw.is_empty() {
+            self.choice_state().finish = Some((reason, raw.to_owned()));
+        }
+    }
+
+    /// Was a finish reason given (for this choice)?
+    pub(crate) fn is_finished(&mut self) -> bool {
+        self.choice_state().finish.is_some()
+    }
+
+    /// The protocol's end marker was seen (for Chat Completions a finish reason is one as well).
+    pub(crate) fn complete(&mut self) {
+        self.state.complete = true;
+    }
+
+    /// The upstream reports an error; open calls become unusable.
+    pub(crate) fn fail(&mut self, error: UpstreamError) {
+        if self.state.error.is_none() {
+            self.state.error = Some(error);
+        }
+    }
+
+    /// A finding.
+    pub(crate) fn problem(&mut self, kind: ProblemKind, excerpt: &str) {
+        let problem = Problem { kind, at: self.state.at, excerpt: excerpt_of(excerpt), slot: None };
+        self.emit(StepEvent::Problem(problem));
+    }
+
+    /// What must be sent back on the next call, in the dialect's own form. The last value counts; it is emitted
+    /// once, before the end.
+    pub(crate) fn echo(&mut self, value: Value) {
+        self.state.state = Some(value);
+    }
+
+    // --- the end, called by the decoder ---
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.error.is_some()
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.state.complete
+    }
+
+    /// Closes every call, then says why and how the step ended.
+    pub(crate) fn close(&mut self) {
+        self.choice = 0;
+        let end = match self.state.error.take() {
+            Some(error) => End::Error(error),
+            None if self.state.complete => End::Complete,
+            None => End::Truncated,
+        };
+        let others: Vec<u32> = self.state.others.keys().copied().collect();
+        for index in others.into_iter().chain([0]) {
+            self.choice = index;
+            self.flush_surrogates();
+            let cut = end != End::Complete
+                || matches!(
+                    self.choice_state().finish,
+                    Some((FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error, _))
+                );
+            self.with_calls(|calls, out, at| calls.close(cut, out, at));
+            if index == 0 {
+                if let Some(value) = self.state.state.take() {
+                    let dialect = self.state.dialect;
+                    (self.sink)(StepEvent::Opaque(ProviderState { dialect, value }));
+                }
+            }
+            let has_calls = self.calls().has_calls();
+            if let Some((reason, raw)) = self.choice_state().finish.take() {
+                let reason = match reason {
+                    FinishReason::Stop | FinishReason::ToolCalls if has_calls => FinishReason::ToolCalls,
+                    FinishReason::ToolCalls => FinishReason::Stop,
+                    other => other,
+                };
+                self.emit(StepEvent::Finish { reason, raw: Some(raw) });
+            } else if has_calls && end == End::Complete {
+                self.emit(StepEvent::Finish { reason: FinishReason::ToolCalls, raw: None });
+            }
+        }
+        self.choice = 0;
+        (self.sink)(StepEvent::End(end));
+    }
+
+    // --- inside ---
+
+    fn choice_state(&mut self) -> &mut Choice {
+        match self.choice {
+            0 => &mut self.state.first,
+            index => match self.state.others.get_mut(&index) {
+                Some(choice) => choice,
+                None => &mut self.state.first,
+            },
+        }
+    }
+
+    fn calls(&mut self) -> &mut Assembly {
+        &mut self.choice_state().calls
+    }
+
+    fn with_calls(&mut self, act: impl FnOnce(&mut Assembly, Sink<'_>, u64)) {
+        let at = self.state.at;
+        match self.choice {
+            0 => act(&mut self.state.first.calls, self.sink, at),
+            index => {
+                let Some(choice) = self.state.others.get_mut(&index) else { return };
+                let sink = &mut *self.sink;
+                act(&mut choice.calls, &mut |event| wrap(index, event, sink), at);
+            }
+        }
+    }
+
+    fn emit(&mut self, event: StepEvent<'_>) {
+        match self.choice {
+            0 => (self.sink)(event),
+            index => wrap(index, event, self.sink),
+        }
+    }
+
+    fn fragment<'a>(
+        &mut self,
+        json: &Json<'a>,
+        carry: impl Fn(&mut Choice) -> &mut Surrogates,
+        event: impl Fn(Cow<'a, str>) -> StepEvent<'a>,
+    ) {
+        if let Some(text) = json.as_text(carry(self.choice_state())).filter(|text| !text.is_empty()) {
+            self.emit(event(text));
+        }
+    }
+
+    fn flush_surrogates(&mut self) {
+        let choice = self.choice_state();
+        let (text, thinking, refusal) = (choice.text.finish(), choice.thinking.finish(), choice.refusal.finish());
+        if let Some(text) = text {
+            self.emit(StepEvent::Text(text.to_string().into()));
+        }
+        if let Some(text) = thinking {
+            self.emit(StepEvent::Thinking(text.to_string().into()));
+        }
+        if let Some(text) = refusal {
+            self.emit(StepEvent::Refusal(text.to_string().into()));
+        }
+    }
+}
+
+fn wrap(index: u32, event: StepEvent<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+    sink(StepEvent::Choice { index, event: Box::new(event) });
+}
+
+/// At most 200 bytes of what was found.
+pub(crate) fn excerpt_of(text: &str) -> String {
+    let mut end = text.len().min(200);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+/// An error object in any of the shapes of `surfaces.md` §9.4: `{error: {message, type, code}}`, `{error: "text"}`,
+/// `{detail}`, `{object: "error", message}`, `{type: "error", ...}`, `[{error: ...}]`.
+pub(crate) fn error_of(json: &Json<'_>) -> Option<UpstreamError> {
+    let text_of = |json: &Json<'_>, key: &str| json.scalar(key).map(Cow::into_owned);
+    if let Some(first) = json.items().first() {
+        return error_of(first);
+    }
+    if let Some(error) = json.get("error") {
+        if let Some(message) = error.as_str() {
+            let message = if message.is_empty() { json.raw().to_owned() } else { message.into_owned() };
+            return Some(UpstreamError { message, kind: text_of(json, "type"), code: text_of(json, "code") });
+        }
+        if error.is_object() && !error.members().is_empty() {
+            return Some(UpstreamError {
+                message: text_of(error, "message").unwrap_or_else(|| excerpt_of(error.raw())),
+                kind: text_of(error, "type").or_else(|| text_of(error, "status")),
+                code: text_of(error, "code"),
+            });
+        }
+        return None;
+    }
+    let says_error = json.get("object").and_then(Json::as_str).as_deref() == Some("error")
+        || json.get("type").and_then(Json::as_str).as_deref() == Some("error");
+    if let Some(message) = json.nonempty("message").filter(|_| says_error) {
+        return Some(UpstreamError { message: message.into_owned(), kind: text_of(json, "type"), code: text_of(json, "code") });
+    }
+    None
+}

@@ -1,0 +1,108 @@
+//! What is sent to a model: history that is valid by construction, and one request.
+
+use super::{Call, Media, Outcome, ToolDefinition};
+use crate::dialect::Dialect;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A part of what the user sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum UserPart {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image(Media),
+    /// Any other file; upstreams that cannot take it get a note.
+    File {
+        /// Its name.
+        name: String,
+        /// Its content.
+        #[serde(flatten)]
+        media: Media,
+    },
+}
+
+/// What an upstream wants back verbatim on the next call: reasoning, signatures, item ids. Opaque to everything but
+/// the dialect that made it; used only when the next request goes to the same dialect and model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderState {
+    /// Who can read it.
+    pub dialect: Dialect,
+    /// The raw assistant message or items, in the dialect's own form.
+    pub value: Value,
+}
+
+/// A step that can be sent to a model. Every call has exactly one outcome because they are one value, so an orphan
+/// call or result cannot be written down. Built by the engine's ledger only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClosedStep {
+    /// Reasoning as shown, for upstreams that want it as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thinking: String,
+    /// The visible text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Calls in the order of the message, each with how it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<(Call, Outcome)>,
+    /// To be echoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_state: Option<ProviderState>,
+    /// The model that wrote this step: a provider state is only valid for the same one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
+}
+
+/// One item of history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// From the user.
+    User(Vec<UserPart>),
+    /// One model step with its calls and outcomes.
+    Step(ClosedStep),
+}
+
+/// Whether the model may call tools in this step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// Tools are listed (history needs them) but must not be called: the last step after the limit.
+    None,
+}
+
+/// Sampling and limits of a request. Absent = the upstream's default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// 0 to 2.
+    pub temperature: Option<f64>,
+    /// Most tokens to generate.
+    pub max_output_tokens: Option<u32>,
+    /// Further body fields, merged at the top level as they are.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+}
+
+/// One model call, in no dialect's form.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// The upstream's name of the model.
+    pub model: String,
+    /// System prompt.
+    pub instructions: Option<String>,
+    /// History, oldest first.
+    pub messages: Vec<Message>,
+    /// Offered tools, in stable order (prompt caches depend on it).
+    pub tools: Vec<ToolDefinition>,
+    /// May they be called?
+    pub tool_choice: ToolChoice,
+    /// Sampling and limits.
+    pub settings: Settings,
+}

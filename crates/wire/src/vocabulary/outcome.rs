@@ -1,0 +1,115 @@
+//! How a call ended, and what the model is told about it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A picture or sound that a tool or the model produced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// MIME type, `image/png`.
+    pub media_type: String,
+    /// Base64, without a `data:` prefix.
+    pub data: String,
+}
+
+/// What a tool produced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// What the model reads: already limited, head and tail kept.
+    pub text: String,
+    /// The structured form, if the tool has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Pictures for models that can see, and for the card.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
+    /// Size of the whole output in bytes, before any limit.
+    pub size: u64,
+    /// Where the whole output was spilled, if it was over the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spilled_to: Option<String>,
+}
+
+impl Output {
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { size: text.len() as u64, text, ..Self::default() }
+    }
+}
+
+/// Whether a call that did not finish had begun, since that decides what may have happened in the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Started {
+    /// The tool never ran: nothing happened.
+    No,
+    /// The tool ran for a while: it may have had effects.
+    Yes {
+        /// How long, in milliseconds.
+        ran_ms: u64,
+        /// What it had produced so far.
+        partial: Option<Output>,
+    },
+}
+
+/// Why a call never ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NotStarted {
+    /// The stream broke before the call was complete (W5).
+    Interrupted,
+    /// The arguments are not valid JSON; `message` says where.
+    InvalidArguments {
+        /// What is wrong, with path and expectation.
+        message: String,
+    },
+    /// No tool of this name is offered.
+    UnknownTool {
+        /// The closest names.
+        closest: Vec<String>,
+    },
+    /// A client-side tool with no client connected.
+    NoViewer,
+    /// The turn was stopped first.
+    Stopped,
+    /// A limit was reached first; `limit` is its name.
+    Limit {
+        /// Name of the limit.
+        limit: String,
+    },
+}
+
+/// How a call ended: exactly one for each call, as a value and never as an exception.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The tool finished.
+    Done(Output),
+    /// The tool said that it failed.
+    Failed {
+        /// What went wrong, as the tool says it.
+        message: String,
+        /// What it had produced.
+        partial: Option<Output>,
+    },
+    /// A person or a rule refused.
+    Denied {
+        /// The reason given, if one was.
+        reason: Option<String>,
+    },
+    /// Stopped by the user.
+    Cancelled(Started),
+    /// Over its time limit, and stopped.
+    TimedOut {
+        /// The limit in milliseconds.
+        limit_ms: u64,
+        /// What it had produced.
+        partial: Option<Output>,
+    },
+    /// It never ran.
+    NotStarted(NotStarted),
+    /// It was started, and what became of it is not known (a crash in between).
+    Unknown,
+}

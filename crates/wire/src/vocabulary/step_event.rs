@@ -1,0 +1,303 @@
+//! The waist of the hourglass: what every dialect, mode, replay and simulation becomes.
+
+use super::{Arguments, CallKind, Media, ProviderState, RawArguments, Slot, UpstreamCallId, WireName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// One thing that a model step said. Text is borrowed from the decoder's input where it can be.
+///
+/// Order within a step: for each call `CallOpened`, any `CallArguments`, then exactly one of `CallSealed` and
+/// `CallBroken`; a `CallReopened` (a contradiction after a seal) starts that call's argument text afresh and is
+/// followed by a second ending. `Finish` comes at most once, `End` exactly once and last.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StepEvent<'a> {
+    /// Visible text.
+    Text(Cow<'a, str>),
+    /// Reasoning. Empty text = the model is thinking.
+    Thinking(Cow<'a, str>),
+    /// The model declines; kept apart from text.
+    Refusal(Cow<'a, str>),
+    /// A picture made by the model.
+    Image(Media),
+    /// A piece of sound.
+    Audio {
+        /// Base64.
+        data: Cow<'a, str>,
+        /// What is being said.
+        transcript: Cow<'a, str>,
+    },
+    /// A source, in the dialect's own form.
+    Citation(Value),
+    /// A call has its name.
+    CallOpened {
+        /// Which call.
+        slot: Slot,
+        /// Place in the message: calls are recorded by (`position`, `slot`), which is the order of the upstream's
+        /// numbers where they are sane.
+        position: u32,
+        /// Their id, if usable.
+        upstream_id: Option<UpstreamCallId>,
+        /// The tool's name.
+        name: WireName,
+        /// JSON or free text.
+        kind: CallKind,
+    },
+    /// A fragment of argument text, to be appended.
+    CallArguments {
+        /// Which call.
+        slot: Slot,
+        /// The fragment.
+        delta: Cow<'a, str>,
+    },
+    /// A call's arguments are final as far as `seal` is evidence.
+    CallSealed {
+        /// Which call.
+        slot: Slot,
+        /// How strong the evidence is.
+        seal: Seal,
+        /// What is to be run.
+        arguments: Arguments,
+    },
+    /// Bytes arrived that contradict an earlier seal. The argument text so far is void; the call will end again.
+    CallReopened {
+        /// Which call.
+        slot: Slot,
+    },
+    /// A call that must not run.
+    CallBroken {
+        /// Which call.
+        slot: Slot,
+        /// Why.
+        why: BrokenCall,
+        /// The text as received.
+        raw: RawArguments,
+    },
+    /// A tool that the provider ran itself.
+    Hosted(Hosted),
+    /// To be echoed on the next call, never shown.
+    Opaque(ProviderState),
+    /// Tokens, as last reported.
+    Usage(Usage),
+    /// Why the model stopped.
+    Finish {
+        /// Normalised: a normal stop is `ToolCalls` exactly if there are calls.
+        reason: FinishReason,
+        /// As on the wire.
+        raw: Option<String>,
+    },
+    /// The step is over.
+    End(End),
+    /// Something was wrong, and this is what was done about it.
+    Problem(Problem),
+    /// A choice other than the first (`n > 1`): decoded and reported, never run.
+    Choice {
+        /// Its number on the wire.
+        index: u32,
+        /// What it said.
+        event: Box<StepEvent<'a>>,
+    },
+}
+
+impl StepEvent<'_> {
+    /// The same event with every text owned.
+    pub fn into_owned(self) -> StepEvent<'static> {
+        use StepEvent as E;
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            E::Text(text) => E::Text(own(text)),
+            E::Thinking(text) => E::Thinking(own(text)),
+            E::Refusal(text) => E::Refusal(own(text)),
+            E::Image(media) => E::Image(media),
+            E::Audio { data, transcript } => E::Audio { data: own(data), transcript: own(transcript) },
+            E::Citation(value) => E::Citation(value),
+            E::CallOpened { slot, position, upstream_id, name, kind } => {
+                E::CallOpened { slot, position, upstream_id, name, kind }
+            }
+            E::CallArguments { slot, delta } => E::CallArguments { slot, delta: own(delta) },
+            E::CallSealed { slot, seal, arguments } => E::CallSealed { slot, seal, arguments },
+            E::CallReopened { slot } => E::CallReopened { slot },
+            E::CallBroken { slot, why, raw } => E::CallBroken { slot, why, raw },
+            E::Hosted(hosted) => E::Hosted(hosted),
+            E::Opaque(state) => E::Opaque(state),
+            E::Usage(usage) => E::Usage(usage),
+            E::Finish { reason, raw } => E::Finish { reason, raw },
+            E::End(end) => E::End(end),
+            E::Problem(problem) => E::Problem(problem),
+            E::Choice { index, event } => E::Choice { index, event: Box::new((*event).into_owned()) },
+        }
+    }
+}
+
+/// Evidence that a call's arguments are final, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seal {
+    /// The top-level object has closed. Never for `{}`; the schema check is the caller's.
+    Balanced,
+    /// The next call has opened, on an upstream known to be sequential.
+    Successor,
+    /// A finish reason, or the end of a stream that had its terminal event.
+    Terminal,
+    /// The upstream said so: block stop, `arguments.done`, a whole call in one event of a dialect without fragments.
+    Explicit,
+}
+
+/// Why a call must not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BrokenCall {
+    /// The stream or the token budget ended inside it.
+    Cut,
+    /// The text is not one JSON document.
+    InvalidJson {
+        /// What is wrong and at which byte.
+        message: String,
+    },
+    /// Two readings are possible and none is guessed.
+    Ambiguous {
+        /// Which rules disagree.
+        message: String,
+    },
+    /// Over a limit.
+    TooLarge {
+        /// Name of the limit.
+        limit: String,
+    },
+    /// Arguments arrived, a name never did.
+    Nameless,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// A normal stop without calls.
+    Stop,
+    /// Cut by the token budget.
+    Length,
+    /// A normal stop with calls.
+    ToolCalls,
+    /// Withheld by a filter.
+    ContentFilter,
+    /// The provider paused and wants the same again (Anthropic `pause_turn`).
+    Pause,
+    /// The upstream says that it failed.
+    Error,
+    /// Anything else.
+    Other,
+}
+
+/// How the stream ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The protocol's end marker was seen.
+    Complete,
+    /// The bytes just stopped.
+    Truncated,
+    /// An error was reported in the stream, or came instead of one.
+    Error(UpstreamError),
+}
+
+/// An error as the upstream put it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamError {
+    /// Its message.
+    pub message: String,
+    /// `type` on the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// `code` on the wire, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// Tokens of one step, as last reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Generated tokens, reasoning included where the upstream does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Prompt tokens served from a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<u64>,
+    /// Generated tokens that were reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+}
+
+/// A tool that the provider ran itself (web search, code interpreter): shown, never run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hosted {
+    /// Their id.
+    pub id: Option<String>,
+    /// Their name of it.
+    pub name: String,
+    /// What it was asked, if known.
+    pub input: Option<Value>,
+    /// What it answered, if known.
+    pub output: Option<Value>,
+}
+
+/// A finding of the decoder. Decoders never fail on input: they report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What kind.
+    pub kind: ProblemKind,
+    /// Offset in the decoded body, in bytes.
+    pub at: u64,
+    /// The bytes concerned, at most 200, lossy.
+    pub excerpt: String,
+    /// The call concerned.
+    pub slot: Option<Slot>,
+}
+
+/// Kinds of findings; each is a row of `docs/conformance.md`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// An event whose payload is not JSON; skipped.
+    InvalidEvent,
+    /// Bytes that are not UTF-8; replaced by U+FFFD.
+    InvalidUtf8,
+    /// A binary frame whose checksum is wrong; skipped, and everything after it.
+    BadChecksum,
+    /// A limit was reached; `limit` is its name.
+    LimitReached {
+        /// Name of the limit.
+        limit: String,
+    },
+    /// Arguments were changed to be readable.
+    Repaired {
+        /// How.
+        repair: super::Repair,
+    },
+    /// A second, different name for a call that has one; ignored.
+    NameChanged,
+    /// An id that changed or repeats an earlier call's; the first stands.
+    IdChanged,
+    /// Entries of a call list that say nothing.
+    PhantomCall,
+    /// More bytes after the arguments were complete.
+    ContradictedSeal,
+    /// Two readings were possible.
+    Ambiguous,
+    /// A tool call written as text, in the named format (W8).
+    LeakedCall {
+        /// The format: `hermes`, `mistral`, ...
+        format: String,
+    },
+    /// The upstream began a second generation in the same stream.
+    Restarted,
+    /// Bytes after the end marker; ignored.
+    AfterEnd,
+    /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
+    UnknownEvent,
+}
