@@ -1,0 +1,148 @@
+//! One event of a step as a JSON line.
+
+use super::json_text::raw_value;
+use super::reply_view::ErrorView;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use throughline_wire::{
+    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Media, Problem, Repair, Seal, Slot,
+    StepEvent, Usage,
+};
+
+/// The line's form: `type` says which event it is.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventView<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        text: &'a str,
+    },
+    Refusal {
+        text: &'a str,
+    },
+    Image {
+        media_type: &'a str,
+        data: &'a str,
+    },
+    Audio {
+        data: &'a str,
+        transcript: &'a str,
+    },
+    Citation {
+        source: &'a Value,
+    },
+    CallOpened {
+        slot: Slot,
+        position: u32,
+        upstream_id: Option<&'a str>,
+        name: &'a str,
+        kind: CallKind,
+    },
+    CallArguments {
+        slot: Slot,
+        delta: &'a str,
+    },
+    CallSealed {
+        slot: Slot,
+        seal: Seal,
+        arguments: Option<Box<RawValue>>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        repairs: &'a [Repair],
+    },
+    CallReopened {
+        slot: Slot,
+    },
+    CallBroken {
+        slot: Slot,
+        why: &'a BrokenCall,
+        raw: &'a str,
+    },
+    Hosted {
+        hosted: &'a Hosted,
+    },
+    /// What is to be echoed can be long and is nobody's business but the upstream's: only its size is told.
+    Opaque {
+        dialect: &'static str,
+        size: usize,
+    },
+    Usage {
+        usage: Usage,
+    },
+    Finish {
+        reason: FinishReason,
+        raw: Option<&'a str>,
+    },
+    End {
+        end: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorView<'a>>,
+    },
+    Problem {
+        problem: &'a Problem,
+    },
+    Choice {
+        index: u32,
+        event: Box<EventView<'a>>,
+    },
+    /// An event of a newer decoder.
+    Other {
+        debug: String,
+    },
+}
+
+impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
+    fn from(event: &'a StepEvent<'a>) -> Self {
+        match event {
+            StepEvent::Text(text) => EventView::Text { text },
+            StepEvent::Thinking(text) => EventView::Thinking { text },
+            StepEvent::Refusal(text) => EventView::Refusal { text },
+            StepEvent::Image(Media { media_type, data }) => EventView::Image { media_type, data },
+            StepEvent::Audio { data, transcript } => EventView::Audio { data, transcript },
+            StepEvent::Citation(source) => EventView::Citation { source },
+            StepEvent::CallOpened { slot, position, upstream_id, name, kind } => EventView::CallOpened {
+                slot: *slot,
+                position: *position,
+                upstream_id: upstream_id.as_ref().map(|id| id.as_str()),
+                name: name.as_str(),
+                kind: *kind,
+            },
+            StepEvent::CallArguments { slot, delta } => EventView::CallArguments { slot: *slot, delta },
+            StepEvent::CallSealed { slot, seal, arguments } => EventView::CallSealed {
+                slot: *slot,
+                seal: *seal,
+                arguments: exact(arguments),
+                repairs: &arguments.repairs,
+            },
+            StepEvent::CallReopened { slot } => EventView::CallReopened { slot: *slot },
+            StepEvent::CallBroken { slot, why, raw } => {
+                EventView::CallBroken { slot: *slot, why, raw: &raw.0 }
+            }
+            StepEvent::Hosted(hosted) => EventView::Hosted { hosted },
+            StepEvent::Opaque(state) => {
+                EventView::Opaque { dialect: state.dialect.name(), size: state.value.to_string().len() }
+            }
+            StepEvent::Usage(usage) => EventView::Usage { usage: *usage },
+            StepEvent::Finish { reason, raw } => EventView::Finish { reason: *reason, raw: raw.as_deref() },
+            StepEvent::End(End::Complete) => EventView::End { end: "complete", error: None },
+            StepEvent::End(End::Truncated) => EventView::End { end: "truncated", error: None },
+            StepEvent::End(End::Error(error)) => EventView::End { end: "error", error: Some(error.into()) },
+            StepEvent::Problem(problem) => EventView::Problem { problem },
+            StepEvent::Choice { index, event } => {
+                EventView::Choice { index: *index, event: Box::new(EventView::from(event.as_ref())) }
+            }
+            other => EventView::Other { debug: format!("{other:?}") },
+        }
+    }
+}
+
+/// The seal does not say whether the call is a custom one: free text is what has a string for a value but is no
+/// JSON document.
+fn exact(arguments: &Arguments) -> Option<Box<RawValue>> {
+    match &arguments.value {
+        Value::String(text) if *text == arguments.text => to_raw_value(text).ok(),
+        value => raw_value(&arguments.text).or_else(|| to_raw_value(value).ok()),
+    }
+}

@@ -1,0 +1,152 @@
+//! `throughline decode`: a raw response body in, one JSON object (or one JSON line per event) out.
+
+mod event_view;
+mod json_text;
+mod reply_view;
+
+use crate::args::Decode;
+use crate::exit::{Ended, Exit, Failure};
+use crate::messages;
+use event_view::EventView;
+use reply_view::ReplyView;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use throughline_wire::{DecodeOptions, LeakedCalls, Profile, Reply, StepDecoder, StepEvent, Think};
+
+/// Read from standard input at a time, in bytes.
+const READ_BYTES: usize = 64 << 10;
+/// Longest piece that `--chunk-seed` cuts, in bytes.
+const PIECE_BYTES_MAX: u64 = 300;
+
+/// Decodes standard input to standard output.
+pub fn run(args: &Decode) -> Ended {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        eprintln!("{}", messages::DECODE_READS_STDIN);
+    }
+    match decode(args, &mut stdin.lock(), &mut BufWriter::new(io::stdout().lock())) {
+        // The reader of our output has seen enough (`| head`): nobody is left to tell.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) => {
+            let (what, why, remedy) = messages::pipe_failed(&error);
+            Err(Failure { exit: Exit::Usage, what, why, remedy })
+        }
+        Ok(()) => Ok(Exit::Done),
+    }
+}
+
+fn decode(args: &Decode, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<()> {
+    let mut printer = match args.events {
+        true => Printer::Lines { output, failed: None },
+        false => Printer::Whole { output, reply: Box::default() },
+    };
+    let mut decoder = StepDecoder::new(args.api, options(args));
+    match args.chunk_seed {
+        None => {
+            let mut buffer = vec![0; READ_BYTES];
+            loop {
+                let read = match input.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error),
+                };
+                decoder.push(&buffer[..read], &mut |event| printer.take(event));
+                printer.flush()?;
+            }
+        }
+        Some(seed) => {
+            // The whole body first: how the pipe cuts it must not show.
+            let mut body = Vec::new();
+            input.read_to_end(&mut body)?;
+            let mut random = SplitMix64(seed);
+            let mut rest = body.as_slice();
+            while !rest.is_empty() {
+                let size = (1 + random.next() % PIECE_BYTES_MAX).min(rest.len() as u64) as usize;
+                let (piece, after) = rest.split_at(size);
+                decoder.push(piece, &mut |event| printer.take(event));
+                rest = after;
+            }
+        }
+    }
+    decoder.finish(&mut |event| printer.take(event));
+    printer.finish()
+}
+
+fn options(args: &Decode) -> DecodeOptions {
+    DecodeOptions {
+        profile: Profile {
+            leaked_calls: if args.recover { LeakedCalls::Run } else { LeakedCalls::Report },
+            ..Profile::default()
+        },
+        think: if args.think { Think::Split } else { Think::Verbatim },
+        ..DecodeOptions::default()
+    }
+}
+
+/// Where events go.
+enum Printer<'a> {
+    Whole { output: &'a mut dyn Write, reply: Box<Reply> },
+    Lines { output: &'a mut dyn Write, failed: Option<io::Error> },
+}
+
+impl Printer<'_> {
+    fn take(&mut self, event: StepEvent<'_>) {
+        match self {
+            Printer::Whole { reply, .. } => reply.apply(event),
+            Printer::Lines { output, failed } => {
+                if failed.is_none() {
+                    *failed = write_line(output, &EventView::from(&event)).err();
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Printer::Whole { .. } => Ok(()),
+            Printer::Lines { output, failed } => match failed.take() {
+                Some(error) => Err(error),
+                None => output.flush(),
+            },
+        }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        if let Printer::Whole { output, reply } = &mut self {
+            write_line(output, &ReplyView::from(&**reply))?;
+            return output.flush();
+        }
+        self.flush()
+    }
+}
+
+fn write_line(output: &mut dyn Write, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *output, value)?;
+    output.write_all(b"\n")
+}
+
+/// Steele, Lea and Flood's generator: the pieces of a seed are the same on every machine and in every release.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        // First outputs for seed 1234567 of the reference implementation (prng.di.unimi.it/splitmix64.c).
+        let mut random = SplitMix64(1234567);
+        let outputs: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        assert_eq!(outputs, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
+    }
+}

@@ -1,0 +1,135 @@
+//! A whole reply as the object that `throughline decode` prints.
+
+use super::json_text::raw_value;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use throughline_wire::{
+    Arguments, CallKind, End, FinishReason, Hosted, Media, Problem, Reply, ReplyCall, UpstreamError, Usage,
+};
+
+/// The object printed. Keys that are always there come first; the rest only if there is something to say.
+#[derive(Serialize)]
+pub struct ReplyView<'a> {
+    text: &'a str,
+    reasoning: &'a str,
+    finish_reason: Option<FinishReason>,
+    finish_reason_raw: Option<&'a str>,
+    tool_calls: Vec<CallView<'a>>,
+    end: &'static str,
+    error: Option<ErrorView<'a>>,
+    usage: Option<Usage>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    refusal: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<ChoiceView<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hosted: &'a [Hosted],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    images: &'a [Media],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    citations: &'a [serde_json::Value],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    problems: &'a [Problem],
+}
+
+#[derive(Serialize)]
+struct CallView<'a> {
+    id: Option<&'a str>,
+    name: &'a str,
+    arguments: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ChoiceView<'a> {
+    index: u32,
+    text: &'a str,
+    reasoning: &'a str,
+    tool_calls: Vec<CallView<'a>>,
+    finish_reason: Option<FinishReason>,
+}
+
+/// An upstream's error under the names it has on the wire.
+#[derive(Serialize)]
+pub struct ErrorView<'a> {
+    message: &'a str,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+}
+
+impl<'a> From<&'a UpstreamError> for ErrorView<'a> {
+    fn from(error: &'a UpstreamError) -> Self {
+        ErrorView { message: &error.message, kind: error.kind.as_deref(), code: error.code.as_deref() }
+    }
+}
+
+impl<'a> From<&'a Reply> for ReplyView<'a> {
+    fn from(reply: &'a Reply) -> Self {
+        let (end, error) = match &reply.end {
+            Some(End::Complete) => ("complete", None),
+            // A decoder says `End` exactly once; without it the bytes just stopped.
+            Some(End::Truncated) | None => ("truncated", None),
+            Some(End::Error(error)) => ("error", Some(error.into())),
+        };
+        ReplyView {
+            text: &reply.text,
+            reasoning: &reply.thinking,
+            finish_reason: reply.finish.as_ref().map(|(reason, _)| *reason),
+            finish_reason_raw: reply.finish.as_ref().and_then(|(_, raw)| raw.as_deref()),
+            tool_calls: calls(reply),
+            end,
+            error,
+            usage: reply.usage,
+            refusal: &reply.refusal,
+            choices: choices(reply),
+            hosted: &reply.hosted,
+            images: &reply.images,
+            citations: &reply.citations,
+            problems: &reply.problems,
+        }
+    }
+}
+
+/// All choices, the first one included; none if there is only that one.
+fn choices(reply: &Reply) -> Vec<ChoiceView<'_>> {
+    if reply.choices.is_empty() {
+        return Vec::new();
+    }
+    let first = choice(0, reply);
+    let others = reply.choices.iter().map(|(index, reply)| choice(*index, reply));
+    std::iter::once(first).chain(others).collect()
+}
+
+fn choice(index: u32, reply: &Reply) -> ChoiceView<'_> {
+    ChoiceView {
+        index,
+        text: &reply.text,
+        reasoning: &reply.thinking,
+        tool_calls: calls(reply),
+        finish_reason: reply.finish.as_ref().map(|(reason, _)| *reason),
+    }
+}
+
+fn calls(reply: &Reply) -> Vec<CallView<'_>> {
+    reply.calls.iter().map(call).collect()
+}
+
+fn call(call: &ReplyCall) -> CallView<'_> {
+    let (arguments, raw) = match &call.ending {
+        Some(Ok(arguments)) => (exact(arguments, call.kind), None),
+        Some(Err((_, raw))) => (None, Some(raw.0.as_str())),
+        None => (None, Some(call.text.as_str())),
+    };
+    CallView { id: call.upstream_id.as_ref().map(|id| id.as_str()), name: call.name.as_str(), arguments, raw }
+}
+
+/// Arguments as JSON: their own text where there is one, so that integers beyond 64 bits keep their digits (W3).
+pub fn exact(arguments: &Arguments, kind: CallKind) -> Option<Box<RawValue>> {
+    match kind {
+        CallKind::Custom => to_raw_value(&arguments.text).ok(),
+        CallKind::Function => raw_value(&arguments.text).or_else(|| to_raw_value(&arguments.value).ok()),
+    }
+}
