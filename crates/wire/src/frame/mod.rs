@@ -1,1 +1,5 @@
 //! Bytes to payloads, for any cut of the bytes.
+
+mod event_stream;
+
+pub use event_stream::{EventStreamFrame, EventStreamFramer, EventStreamItem};
