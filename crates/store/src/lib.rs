@@ -1,1 +1,27 @@
-//! Placeholder.
+//! The log of turns: what has been appended is what happened, and whoever watches a turn is a cursor in it.
+//!
+//! This crate never interprets an event. It knows a record's sequence number, its kind (to know the last one) and its
+//! [`Durability`]; the payload is bytes. It never repairs: a gap, a repetition or a former owner is refused.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use throughline_store::{Durability, Log, MemoryLog, Record};
+//!
+//! let log = MemoryLog::default();
+//! let claim = log.claim("turn_1").await?;
+//! log.append("turn_1", claim.epoch, vec![
+//!     Record::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#),
+//!     Record::new(2, "stream_end", Durability::Power, r#"{"type":"stream_end"}"#),
+//! ]).await?;
+//!
+//! let mut tail = log.tail("turn_1", 0).await?;
+//! assert_eq!(tail.next().await?.map(|records| records.len()), Some(2));
+//! assert_eq!(tail.next().await?, None); // the turn is over
+//! # Ok::<(), throughline_store::LogError>(()) }).unwrap();
+//! ```
+
+mod log;
+mod memory;
+
+pub use log::{Ack, Claim, Durability, Epoch, Log, LogError, Record, STREAM_END, Tail};
+pub use memory::{MemoryLimits, MemoryLog};

@@ -1,0 +1,145 @@
+//! What every log can do, in memory or on disk.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::borrow::Cow;
+
+/// The kind of a turn's last record. The only kind that a log knows.
+pub const STREAM_END: &str = "stream_end";
+
+/// What a record must survive before it is acknowledged. Ordered: a batch is as durable as its strongest record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Durability {
+    /// The death of the process: deltas, borders, intents and results of tools that can run again.
+    Process,
+    /// A power cut: the accepted message, intents and results of tools that write, decisions, the end.
+    Power,
+}
+
+/// Which owner of a turn is writing. Grows with each [`Log::claim`]; appends of an older one are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+/// One event as the log sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Number in its turn: dense, from 1.
+    pub seq: u64,
+    /// The event's `type`.
+    pub kind: Cow<'static, str>,
+    /// What it must survive.
+    pub durability: Durability,
+    /// The event as JSON on one line. Never looked into.
+    pub payload: Bytes,
+}
+
+impl Record {
+    /// A record.
+    pub fn new(
+        seq: u64,
+        kind: impl Into<Cow<'static, str>>,
+        durability: Durability,
+        payload: impl Into<Bytes>,
+    ) -> Self {
+        Self { seq, kind: kind.into(), durability, payload: payload.into() }
+    }
+}
+
+/// The right to append to a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// To be shown with each append.
+    pub epoch: Epoch,
+    /// The last record there is; 0 = none. The next append begins behind it.
+    pub last_seq: u64,
+}
+
+/// The records up to `last_seq` are as durable as they asked to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Number of the last record of the batch.
+    pub last_seq: u64,
+}
+
+/// Why a log refused. Nothing of a refused batch has been written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// There is no such turn, or it has been forgotten.
+    #[error("there is no turn `{turn}` in the log")]
+    UnknownTurn {
+        /// The turn asked for.
+        turn: String,
+    },
+    /// Someone else has claimed the turn since: stop all side effects and discard the machine.
+    #[error("turn `{turn}` now belongs to epoch {current}; epoch {given} has been fenced off")]
+    Fenced {
+        /// The turn.
+        turn: String,
+        /// The epoch of the refused append.
+        given: u64,
+        /// The epoch that may append.
+        current: u64,
+    },
+    /// The batch does not continue the log: a gap or a repetition.
+    #[error("turn `{turn}` continues at seq {expected}, not at {given}")]
+    NotDense {
+        /// The turn.
+        turn: String,
+        /// The number that would continue the log.
+        expected: u64,
+        /// The number found instead.
+        given: u64,
+    },
+    /// The turn already has its last record.
+    #[error("turn `{turn}` has ended; nothing can follow")]
+    Ended {
+        /// The turn.
+        turn: String,
+    },
+    /// The turn is over a limit of this log.
+    #[error("turn `{turn}` is over the limit {limit}")]
+    Full {
+        /// The turn.
+        turn: String,
+        /// Name of the limit.
+        limit: &'static str,
+    },
+    /// The store itself failed.
+    #[error("the log cannot be written or read: {why}")]
+    Store {
+        /// What it said.
+        why: String,
+    },
+}
+
+/// The log of all turns of a process or a database.
+///
+/// - `append` must be atomic: all records of the batch or none, acknowledged only when they are as durable as they
+///   ask, and visible to readers only then.
+/// - `append` must refuse an epoch other than the latest and a batch that does not continue the log at exactly
+///   `last_seq + 1`.
+/// - An append whose future is dropped may or may not have happened; the turn must be claimed again to find out.
+/// - Readers never slow an append down.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// Becomes the owner of a turn, new or old, and fences off the owner before.
+    async fn claim(&self, turn: &str) -> Result<Claim, LogError>;
+
+    /// Appends a batch. An empty one is acknowledged without effect.
+    async fn append(&self, turn: &str, epoch: Epoch, records: Vec<Record>) -> Result<Ack, LogError>;
+
+    /// At most `records_max` records with a number above `after` (0 = from the beginning), oldest first. Does not wait.
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError>;
+
+    /// A cursor behind `after` that follows the turn to its end.
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError>;
+}
+
+/// One viewer's place in a turn. It holds no queue: it reads on from its own number, however late it comes.
+#[async_trait]
+pub trait Tail: Send {
+    /// Waits for records behind the last one given, at least one; `None` after the last record of the turn.
+    /// Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<Option<Vec<Record>>, LogError>;
+}

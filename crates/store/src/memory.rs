@@ -1,0 +1,181 @@
+//! A log that lives as long as the process: for one-off commands, embedding without a database, and tests.
+
+use crate::log::{Ack, Claim, Epoch, Log, LogError, Record, STREAM_END, Tail};
+use async_trait::async_trait;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// How much a [`MemoryLog`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Ended turns kept for late readers; the one that ended first goes first. A reader that is already following a
+    /// turn keeps it. Default 1,024.
+    pub ended_turns_max: usize,
+    /// Payload of one turn. Default 256 MiB.
+    pub turn_bytes_max: usize,
+    /// Records given to a tail at once, so that a late viewer does not clone a whole turn. Default 512.
+    pub tail_records_max: usize,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self { ended_turns_max: 1024, turn_bytes_max: 256 << 20, tail_records_max: 512 }
+    }
+}
+
+/// The log in memory. Cloning gives another handle to the same log.
+#[derive(Clone, Default)]
+pub struct MemoryLog {
+    limits: MemoryLimits,
+    turns: Arc<Mutex<Turns>>,
+}
+
+#[derive(Default)]
+struct Turns {
+    by_id: HashMap<String, Arc<OneTurn>>,
+    ended: VecDeque<String>,
+}
+
+struct OneTurn {
+    id: String,
+    state: Mutex<State>,
+    /// The last number and whether the turn has ended: what readers wait for.
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Default)]
+struct State {
+    epoch: u64,
+    records: Vec<Record>,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    last_seq: u64,
+    ended: bool,
+}
+
+impl MemoryLog {
+    /// A log with other limits than the defaults.
+    pub fn with_limits(limits: MemoryLimits) -> Self {
+        Self { limits, turns: Arc::default() }
+    }
+
+    fn turn(&self, id: &str) -> Result<Arc<OneTurn>, LogError> {
+        lock(&self.turns).by_id.get(id).cloned().ok_or_else(|| LogError::UnknownTurn { turn: id.to_owned() })
+    }
+
+    fn retire(&self, id: &str) {
+        let mut turns = lock(&self.turns);
+        turns.ended.push_back(id.to_owned());
+        while turns.ended.len() > self.limits.ended_turns_max {
+            if let Some(oldest) = turns.ended.pop_front() {
+                turns.by_id.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Log for MemoryLog {
+    async fn claim(&self, id: &str) -> Result<Claim, LogError> {
+        let turn = Arc::clone(lock(&self.turns).by_id.entry(id.to_owned()).or_insert_with(|| {
+            Arc::new(OneTurn {
+                id: id.to_owned(),
+                state: Mutex::default(),
+                progress: watch::Sender::new(Progress::default()),
+            })
+        }));
+        let mut state = lock(&turn.state);
+        state.epoch += 1;
+        Ok(Claim { epoch: Epoch(state.epoch), last_seq: state.records.len() as u64 })
+    }
+
+    async fn append(&self, id: &str, epoch: Epoch, records: Vec<Record>) -> Result<Ack, LogError> {
+        let turn = self.turn(id)?;
+        let progress = turn.append(epoch, records, self.limits.turn_bytes_max)?;
+        let was = turn.progress.send_replace(progress);
+        if progress.ended && !was.ended {
+            self.retire(id);
+        }
+        Ok(Ack { last_seq: progress.last_seq })
+    }
+
+    async fn read(&self, id: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+        Ok(self.turn(id)?.read(after, records_max))
+    }
+
+    async fn tail(&self, id: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+        let turn = self.turn(id)?;
+        let progress = turn.progress.subscribe();
+        Ok(Box::new(MemoryTail { turn, progress, after, records_max: self.limits.tail_records_max }))
+    }
+}
+
+impl OneTurn {
+    fn append(&self, epoch: Epoch, records: Vec<Record>, bytes_max: usize) -> Result<Progress, LogError> {
+        let turn = || self.id.clone();
+        let mut state = lock(&self.state);
+        if epoch.0 != state.epoch {
+            return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: state.epoch });
+        }
+        let mut ended = state.records.last().is_some_and(|record| record.kind == STREAM_END);
+        let mut bytes = state.bytes;
+        for (expected, record) in (state.records.len() as u64 + 1..).zip(&records) {
+            if ended {
+                return Err(LogError::Ended { turn: turn() });
+            }
+            if record.seq != expected {
+                return Err(LogError::NotDense { turn: turn(), expected, given: record.seq });
+            }
+            bytes = bytes.saturating_add(record.payload.len());
+            ended = record.kind == STREAM_END;
+        }
+        // The last record is always taken: a turn over its limit must still be able to say so.
+        if bytes > bytes_max && !ended {
+            return Err(LogError::Full { turn: turn(), limit: "turn_bytes_max" });
+        }
+        state.bytes = bytes;
+        state.records.extend(records);
+        Ok(Progress { last_seq: state.records.len() as u64, ended })
+    }
+
+    fn read(&self, after: u64, records_max: usize) -> Vec<Record> {
+        let state = lock(&self.state);
+        let from = usize::try_from(after).unwrap_or(usize::MAX).min(state.records.len());
+        state.records[from..].iter().take(records_max).cloned().collect()
+    }
+}
+
+struct MemoryTail {
+    turn: Arc<OneTurn>,
+    progress: watch::Receiver<Progress>,
+    after: u64,
+    records_max: usize,
+}
+
+#[async_trait]
+impl Tail for MemoryTail {
+    async fn next(&mut self) -> Result<Option<Vec<Record>>, LogError> {
+        let after = self.after;
+        // The sender lives in `self.turn`, so waiting cannot fail before the turn does.
+        let Ok(progress) =
+            self.progress.wait_for(|now| now.last_seq > after || now.ended).await.map(|now| *now)
+        else {
+            return Ok(None);
+        };
+        if progress.last_seq <= after {
+            return Ok(None);
+        }
+        let records = self.turn.read(after, self.records_max);
+        self.after = records.last().map_or(after, |record| record.seq);
+        Ok(Some(records))
+    }
+}
+
+/// A panic of another thread cannot leave these maps half-written: every change is one push or one insert.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
