@@ -2,7 +2,7 @@
 
 use super::{CallId, UpstreamCallId, WireName};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Whether arguments are a JSON document or free text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,4 +72,53 @@ pub struct Call {
     pub kind: CallKind,
     /// The final arguments, or the raw text of a call that could not be read.
     pub arguments: Result<Arguments, RawArguments>,
+}
+
+impl Call {
+    /// The arguments as an object, for upstreams that take nothing else (Anthropic, Gemini, Ollama): free text is
+    /// wrapped as `{"input": text}`, and arguments that could not be read as `{"unreadable_arguments": raw}`, so
+    /// that the model sees what it wrote instead of an invented `{}`.
+    pub fn arguments_object(&self) -> Value {
+        match &self.arguments {
+            Ok(arguments) if arguments.value.is_object() => arguments.value.clone(),
+            Ok(arguments) => json!({ "input": arguments.value }),
+            Err(RawArguments(raw)) => json!({ "unreadable_arguments": raw }),
+        }
+    }
+
+    /// The arguments as text, for upstreams that take a string: always a JSON document for a function (servers parse
+    /// it to fill the chat template), the plain input for a custom tool.
+    pub fn arguments_text(&self) -> String {
+        match (&self.arguments, self.kind) {
+            (Ok(arguments), _) => arguments.text.clone(),
+            (Err(RawArguments(raw)), CallKind::Custom) => raw.clone(),
+            (Err(_), CallKind::Function) => self.arguments_object().to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: CallKind, arguments: Result<Arguments, RawArguments>, object: Value, text: &str) {
+        let call = Call { id: "c1".into(), upstream_id: None, name: "f".into(), kind, arguments };
+        assert_eq!(call.arguments_object(), object);
+        assert_eq!(call.arguments_text(), text);
+    }
+
+    #[test]
+    fn arguments_are_valid_and_true_for_every_upstream() {
+        let ok = |text: &str, value: Value| Ok(Arguments { text: text.into(), value, repairs: Vec::new() });
+        let raw = |text: &str| Err(RawArguments(text.into()));
+        check(CallKind::Function, ok(r#"{"a": 1}"#, json!({"a": 1})), json!({"a": 1}), r#"{"a": 1}"#);
+        check(CallKind::Custom, ok("ls -l", json!("ls -l")), json!({"input": "ls -l"}), "ls -l");
+        check(
+            CallKind::Function,
+            raw(r#"{"a"#),
+            json!({"unreadable_arguments": "{\"a"}),
+            r#"{"unreadable_arguments":"{\"a"}"#,
+        );
+        check(CallKind::Custom, raw("ls"), json!({"unreadable_arguments": "ls"}), "ls");
+    }
 }
