@@ -1,5 +1,7 @@
 //! Bytes to payloads, for any cut of the bytes.
 
 mod event_stream;
+mod json_array;
 
 pub use event_stream::{EventStreamFrame, EventStreamFramer, EventStreamItem};
+pub use json_array::{ArrayEnd, JsonArrayFramer};

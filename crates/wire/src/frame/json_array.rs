@@ -1,0 +1,247 @@
+//! A top-level JSON array to its elements, for any cut of the bytes: Gemini without `alt=sse` sends one (quirk G5).
+//!
+//! The elements are cut out, not checked: whether an element is JSON is found out by whoever reads it. So a broken
+//! element costs itself and not the stream.
+
+use crate::limits::Limits;
+
+/// Cuts a body that is one JSON array into the texts of its elements, as soon as each is complete.
+///
+/// An element that was pushed whole is handed on as it lies in the input; only elements that are cut by the end of a
+/// push are copied.
+#[derive(Debug)]
+pub struct JsonArrayFramer {
+    place: Place,
+    /// The beginning of an element that was cut by the end of a push.
+    held: Vec<u8>,
+    event_bytes_max: usize,
+    dropped: u64,
+}
+
+/// How an array ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayEnd {
+    /// With its closing bracket, and nothing but white space after it.
+    Closed,
+    /// The bytes stopped before the closing bracket; half an element was discarded if there was one.
+    Truncated,
+    /// The body is no array, or there was something after it.
+    NotAnArray,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nothing but white space (and a byte order mark) so far.
+    Before,
+    /// In the array, between elements.
+    Between,
+    /// In an object or array; it ends when `depth` comes back to 0.
+    Composite { depth: usize, string: InString },
+    /// In a string that is an element itself.
+    String { escaped: bool },
+    /// In a number or a word: it ends where something else begins.
+    Scalar,
+    /// Behind the closing bracket.
+    After,
+    /// Not an array: the rest is ignored.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InString {
+    No,
+    Yes,
+    /// Behind a backslash.
+    Escaped,
+}
+
+impl JsonArrayFramer {
+    /// A framer at the beginning of a body. Of the limits it keeps `event_bytes_max`: a longer element is dropped
+    /// whole and counted in [`dropped`](Self::dropped).
+    pub fn new(limits: &Limits) -> Self {
+        Self { place: Place::Before, held: Vec::new(), event_bytes_max: limits.event_bytes_max, dropped: 0 }
+    }
+
+    /// Takes the next bytes and hands on each element that they complete.
+    pub fn push(&mut self, bytes: &[u8], element: &mut impl FnMut(&[u8])) {
+        let mut start = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            let byte = bytes[at];
+            match self.place {
+                Place::Before => match byte {
+                    b'[' => self.place = Place::Between,
+                    b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF => {}
+                    _ => self.place = Place::Lost,
+                },
+                Place::Between => match byte {
+                    b' ' | b'\t' | b'\r' | b'\n' | b',' => {}
+                    b']' => self.place = Place::After,
+                    _ => {
+                        start = at;
+                        self.place = match byte {
+                            b'{' | b'[' => Place::Composite { depth: 1, string: InString::No },
+                            b'"' => Place::String { escaped: false },
+                            _ => Place::Scalar,
+                        };
+                    }
+                },
+                Place::Composite { ref mut depth, ref mut string } => match *string {
+                    InString::Escaped => *string = InString::Yes,
+                    InString::Yes => match memchr::memchr2(b'"', b'\\', &bytes[at..]) {
+                        Some(skip) => {
+                            at += skip;
+                            *string = if bytes[at] == b'"' { InString::No } else { InString::Escaped };
+                        }
+                        None => at = bytes.len() - 1,
+                    },
+                    InString::No => match byte {
+                        b'"' => *string = InString::Yes,
+                        b'{' | b'[' => *depth += 1,
+                        b'}' | b']' => {
+                            *depth -= 1;
+                            if *depth == 0 {
+                                self.close(&bytes[start..=at], element);
+                            }
+                        }
+                        _ => {}
+                    },
+                },
+                Place::String { escaped: true } => self.place = Place::String { escaped: false },
+                Place::String { escaped: false } => match byte {
+                    b'\\' => self.place = Place::String { escaped: true },
+                    b'"' => self.close(&bytes[start..=at], element),
+                    _ => {}
+                },
+                Place::Scalar => {
+                    if matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']') {
+                        self.close(&bytes[start..at], element);
+                        // The same byte once more, now between elements.
+                        continue;
+                    }
+                }
+                Place::After => {
+                    if !byte.is_ascii_whitespace() {
+                        self.place = Place::Lost;
+                    }
+                }
+                Place::Lost => return,
+            }
+            at += 1;
+        }
+        if self.is_inside() {
+            self.hold(&bytes[start..]);
+        }
+    }
+
+    /// The bytes have ended.
+    pub fn finish(&self) -> ArrayEnd {
+        match self.place {
+            Place::After => ArrayEnd::Closed,
+            Place::Lost => ArrayEnd::NotAnArray,
+            _ => ArrayEnd::Truncated,
+        }
+    }
+
+    /// How many elements were longer than `event_bytes_max`.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn is_inside(&self) -> bool {
+        matches!(self.place, Place::Composite { .. } | Place::String { .. } | Place::Scalar)
+    }
+
+    fn close(&mut self, tail: &[u8], element: &mut impl FnMut(&[u8])) {
+        self.place = Place::Between;
+        if self.held.len() + tail.len() > self.event_bytes_max {
+            self.dropped += 1;
+        } else if self.held.is_empty() {
+            element(tail);
+        } else {
+            self.held.extend_from_slice(tail);
+            element(&self.held);
+        }
+        self.held.clear();
+    }
+
+    /// Keeps half an element, one byte more than allowed at most: enough to know that it is too long.
+    fn hold(&mut self, tail: &[u8]) {
+        let room = (self.event_bytes_max + 1).saturating_sub(self.held.len());
+        self.held.extend_from_slice(&tail[..tail.len().min(room)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, ArrayEnd, u64) {
+        let mut framer = JsonArrayFramer::new(limits);
+        let mut elements = Vec::new();
+        for piece in pieces {
+            framer.push(piece, &mut |element| elements.push(String::from_utf8_lossy(element).into_owned()));
+        }
+        (elements, framer.finish(), framer.dropped())
+    }
+
+    /// Byte by byte, and cut in two at every place (the first of them whole).
+    fn check(body: &str, expect: &[&str], end: ArrayEnd) {
+        let limits = Limits::default();
+        let expect = (expect.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), end, 0);
+        let bytes = body.as_bytes();
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(cut(&single, &limits), expect, "bytes of {body}");
+        for at in 0..=bytes.len() {
+            assert_eq!(cut(&[&bytes[..at], &bytes[at..]], &limits), expect, "{body} cut at {at}");
+        }
+    }
+
+    #[test]
+    fn elements_for_every_cut() {
+        check("[]", &[], ArrayEnd::Closed);
+        check("[{\"a\":1}\n,\r\n{\"b\":[2,{}]}\n]\n", &["{\"a\":1}", "{\"b\":[2,{}]}"], ArrayEnd::Closed);
+        check("\u{FEFF} [ {} , {} ] ", &["{}", "{}"], ArrayEnd::Closed);
+        check(r#"[{"t":"a]},\"{"},{"t":"\\"}]"#, &[r#"{"t":"a]},\"{"}"#, r#"{"t":"\\"}"#], ArrayEnd::Closed);
+        check(r#"[{"t":"你好 😀 é"}]"#, &[r#"{"t":"你好 😀 é"}"#], ArrayEnd::Closed);
+        check(
+            r#"[1, "a\"]b" ,null,true,-2.5e3]"#,
+            &["1", r#""a\"]b""#, "null", "true", "-2.5e3"],
+            ArrayEnd::Closed,
+        );
+        check("[[1,2],[]]", &["[1,2]", "[]"], ArrayEnd::Closed);
+        check("[{}{}]", &["{}", "{}"], ArrayEnd::Closed);
+    }
+
+    #[test]
+    fn what_is_cut_or_no_array_says_so() {
+        check("", &[], ArrayEnd::Truncated);
+        check("[", &[], ArrayEnd::Truncated);
+        check(r#"[{"a":1},{"b":"#, &[r#"{"a":1}"#], ArrayEnd::Truncated);
+        check("[1,2", &["1"], ArrayEnd::Truncated);
+        check(r#"{"a":1}"#, &[], ArrayEnd::NotAnArray);
+        check("[{}] x", &["{}"], ArrayEnd::NotAnArray);
+    }
+
+    #[test]
+    fn a_long_element_is_dropped_and_counted() {
+        let limits = Limits { event_bytes_max: 10, ..Limits::default() };
+        let body = br#"[{"a":1},{"a":"0123456789"},{"b":2345}]"#;
+        let expect = (vec![r#"{"a":1}"#.to_owned(), r#"{"b":2345}"#.to_owned()], ArrayEnd::Closed, 1);
+        assert_eq!(cut(&[body], &limits), expect);
+        for size in 1..12 {
+            let pieces: Vec<&[u8]> = body.chunks(size).collect();
+            assert_eq!(cut(&pieces, &limits), expect, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_held() {
+        let mut framer = JsonArrayFramer::new(&Limits { event_bytes_max: 100, ..Limits::default() });
+        framer.push(b"[\"", &mut |_| {});
+        for _ in 0..1000 {
+            framer.push(&[b'x'; 64], &mut |_| {});
+        }
+        assert!(framer.held.len() <= 101, "{} bytes held", framer.held.len());
+    }
+}
