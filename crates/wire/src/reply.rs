@@ -1,8 +1,8 @@
 //! The fold of a step's events to one whole reply.
 
 use crate::vocabulary::{
-    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Media, Problem, ProviderState, RawArguments, Slot, StepEvent,
-    UpstreamCallId, Usage, WireName,
+    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Media, Problem, ProviderState, RawArguments,
+    Slot, StepEvent, UpstreamCallId, Usage, WireName,
 };
 use serde_json::Value;
 
@@ -67,7 +67,8 @@ impl Reply {
             StepEvent::Audio { .. } => {}
             StepEvent::Citation(value) => self.citations.push(value),
             StepEvent::CallOpened { slot, position, upstream_id, name, kind } => {
-                let call = ReplyCall { slot, position, upstream_id, name, kind, text: String::new(), ending: None };
+                let call =
+                    ReplyCall { slot, position, upstream_id, name, kind, text: String::new(), ending: None };
                 let at = self.calls.partition_point(|other| (other.position, other.slot) <= (position, slot));
                 self.calls.insert(at, call);
             }

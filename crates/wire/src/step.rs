@@ -6,7 +6,8 @@ use crate::json::{Json, Surrogates};
 use crate::limits::Limits;
 use crate::profile::Profile;
 use crate::vocabulary::{
-    End, FinishReason, Hosted, Media, Problem, ProblemKind, ProviderState, Slot, StepEvent, UpstreamError, Usage,
+    End, FinishReason, Hosted, Media, Problem, ProblemKind, ProviderState, Slot, StepEvent, UpstreamError,
+    Usage,
 };
 use serde_json::Value;
 use std::borrow::Cow;
@@ -360,7 +361,8 @@ impl<'s> Step<'s> {
 
     fn flush_surrogates(&mut self) {
         let choice = self.choice_state();
-        let (text, thinking, refusal) = (choice.text.finish(), choice.thinking.finish(), choice.refusal.finish());
+        let (text, thinking, refusal) =
+            (choice.text.finish(), choice.thinking.finish(), choice.refusal.finish());
         if let Some(text) = text {
             self.emit(StepEvent::Text(text.to_string().into()));
         }
@@ -410,7 +412,11 @@ pub(crate) fn error_of(json: &Json<'_>) -> Option<UpstreamError> {
     let says_error = json.get("object").and_then(Json::as_str).as_deref() == Some("error")
         || json.get("type").and_then(Json::as_str).as_deref() == Some("error");
     if let Some(message) = json.nonempty("message").filter(|_| says_error) {
-        return Some(UpstreamError { message: message.into_owned(), kind: text_of(json, "type"), code: text_of(json, "code") });
+        return Some(UpstreamError {
+            message: message.into_owned(),
+            kind: text_of(json, "type"),
+            code: text_of(json, "code"),
+        });
     }
     None
 }

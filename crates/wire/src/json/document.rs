@@ -59,9 +59,12 @@ impl<'a> Json<'a> {
     /// A member of an object: the last of that name, and none if it is `null`, since servers mean the same by both.
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
         match &self.node {
-            Node::Object(members) => {
-                members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value).filter(|v| !v.is_null())
-            }
+            Node::Object(members) => members
+                .iter()
+                .rev()
+                .find(|(name, _)| name == key)
+                .map(|(_, value)| value)
+                .filter(|v| !v.is_null()),
             _ => None,
         }
     }
@@ -177,7 +180,10 @@ impl<'a> Json<'a> {
             Node::String => Value::String(self.as_str().unwrap_or_default().into_owned()),
             Node::Array(items) => Value::Array(items.iter().map(Json::to_value).collect()),
             Node::Object(members) => Value::Object(
-                members.iter().map(|(key, value)| (key.clone().into_owned(), value.to_value())).collect::<Map<_, _>>(),
+                members
+                    .iter()
+                    .map(|(key, value)| (key.clone().into_owned(), value.to_value()))
+                    .collect::<Map<_, _>>(),
             ),
         }
     }
@@ -309,7 +315,9 @@ impl<'a> Parser<'a> {
                 Some(b'\\') => match bytes.get(self.at + 1) {
                     Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
                     Some(b'u')
-                        if bytes.get(self.at + 2..self.at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+                        if bytes
+                            .get(self.at + 2..self.at + 6)
+                            .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
                     {
                         self.at += 6;
                     }
@@ -373,7 +381,8 @@ mod tests {
 
     #[test]
     fn members_read_as_servers_mean_them() {
-        let json = Json::parse(r#" {"a":null,"b":"","c":"x","i":"7","n":7.0,"a2":[1,{"k":true}],"c":"y"} "#).unwrap();
+        let json = Json::parse(r#" {"a":null,"b":"","c":"x","i":"7","n":7.0,"a2":[1,{"k":true}],"c":"y"} "#)
+            .unwrap();
         assert!(json.get("a").is_none());
         assert_eq!(json.nonempty("b"), None);
         assert_eq!(json.nonempty("c").as_deref(), Some("y"));

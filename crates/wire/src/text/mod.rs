@@ -1,1 +1,40 @@
-//! Tool calls written as text: grammars that servers leak, and (in a later release) the text protocols.
+//! Tool calls written as text, and thinking written as text: the stages between a decoded reply and its reader.
+//!
+//! A server whose tool parser is off, confused or cut sends the model's own markup as visible text (W8). One file per
+//! grammar here reads it back, over the joined text of a step when the step has ended:
+//!
+//! 1. [`find_leaked`] finds the calls in a text, only those of offered tools;
+//! 2. [`not_structured`] takes away those that the server sent structured as well;
+//! 3. [`clean_name`] frees the name of a *structured* call from harmony tokens that leaked into it.
+//!
+//! What is not a call: markup inside inline code or a fenced block (`` ```tool_code `` excepted), inside a thinking
+//! block, incomplete markup, and markup that does not follow its grammar. Nothing is repaired or guessed; a text that
+//! yields no call stays text. All of it is linear in the text.
+//!
+//! [`ThinkSplitter`] is the other stage, and an incremental one: it splits `<think>…</think>` off (R4).
+//!
+//! This module never runs anything, never changes the text it reads, and knows no server: only grammars.
+
+mod anthropic_xml;
+mod cursor;
+mod deepseek;
+mod dsml;
+mod found;
+mod gemma;
+mod glm;
+mod granite;
+mod harmony;
+mod hermes;
+mod invoke;
+mod kimi;
+mod leaked;
+mod llama;
+mod markdown;
+mod minimax;
+mod mistral;
+mod pythonic;
+mod qwen3_coder;
+mod think;
+
+pub use leaked::{LeakedCall, clean_name, find_leaked, not_structured};
+pub use think::{Piece, ThinkSplitter};

@@ -1,0 +1,223 @@
+//! The search for leaked calls: one pass over a text, every grammar tried where its marker stands.
+
+use super::cursor::Cursor;
+use super::found::{Found, FoundArguments};
+use super::markdown::{CodeSpans, fence_at, run_length, skip_fence};
+use super::{
+    anthropic_xml, deepseek, dsml, gemma, glm, granite, harmony, hermes, kimi, llama, minimax, mistral,
+    pythonic, qwen3_coder, think,
+};
+use crate::json::Json;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A tool call that a server sent as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeakedCall {
+    /// The grammar it was written in: `hermes`, `qwen3_coder`, `mistral`, `deepseek`, `dsml`, `kimi`, `glm`, `llama`,
+    /// `pythonic`, `harmony`, `minimax`, `anthropic_xml`, `granite` or `gemma`.
+    pub format: &'static str,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text, always an object.
+    pub arguments: String,
+    /// The id, in grammars that have one (Kimi, Mistral).
+    pub id: Option<String>,
+    /// The bytes of the text that are markup rather than text. Calls of one block share one span.
+    pub span: Range<usize>,
+}
+
+/// A grammar: reads a block that begins exactly at the cursor. No calls means that this is no block of this grammar;
+/// the cursor then stands at the first byte that is worth looking at again (or where it stood).
+struct Grammar {
+    format: &'static str,
+    read: for<'t> fn(&mut Cursor<'t>) -> Vec<Found<'t>>,
+}
+
+/// Several grammars begin with `<tool_call>`; they differ in what follows, so the order decides nothing.
+const GRAMMARS: [Grammar; 12] = [
+    Grammar { format: "hermes", read: hermes::read },
+    Grammar { format: "qwen3_coder", read: qwen3_coder::read },
+    Grammar { format: "glm", read: glm::read },
+    Grammar { format: "mistral", read: mistral::read },
+    Grammar { format: "deepseek", read: deepseek::read },
+    Grammar { format: "dsml", read: dsml::read },
+    Grammar { format: "kimi", read: kimi::read },
+    Grammar { format: "llama", read: llama::read },
+    Grammar { format: "harmony", read: harmony::read },
+    Grammar { format: "minimax", read: minimax::read },
+    Grammar { format: "anthropic_xml", read: anthropic_xml::read },
+    Grammar { format: "granite", read: granite::read },
+];
+
+/// Finds the tool calls that leaked into a text. `offered` holds the names of the tools the model was offered; calls
+/// of others are not reported. If it is empty, every name counts.
+///
+/// Call it with the joined text of a step, when the step has ended: a marker may be cut anywhere between two deltas.
+// R: W8
+pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
+    let mut search = Search { text, offered, calls: Vec::new() };
+    let body = think::after_leading_blocks(text);
+    if !search.bare(body) {
+        search.scan(body);
+    }
+    search.calls
+}
+
+/// Takes away the leaked calls that the server also sent structured, given as `(name, argument text)`: each
+/// structured call stands for one leaked call of the same name with equal arguments.
+// R: W8
+pub fn not_structured(leaked: Vec<LeakedCall>, structured: &[(&str, &str)]) -> Vec<LeakedCall> {
+    if leaked.is_empty() || structured.is_empty() {
+        return leaked;
+    }
+    let mut sent: Vec<(&str, Value)> =
+        structured.iter().map(|(name, arguments)| (clean_name(name), argument_value(arguments))).collect();
+    leaked
+        .into_iter()
+        .filter(|call| {
+            let value = argument_value(&call.arguments);
+            let at = sent.iter().position(|(name, arguments)| *name == call.name && *arguments == value);
+            at.map(|at| sent.swap_remove(at)).is_none()
+        })
+        .collect()
+}
+
+/// The name of a structured call without harmony tokens that leaked into it: `get_weather<|channel|>commentary` is
+/// `get_weather` (vllm-project/vllm#31207). A name without them, or with nothing before them, is returned as it is.
+pub fn clean_name(name: &str) -> &str {
+    match name.split_once("<|") {
+        Some((clean, _)) if !clean.trim().is_empty() => clean.trim(),
+        _ => name,
+    }
+}
+
+fn argument_value(text: &str) -> Value {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    Json::parse(text).map_or_else(|_| Value::String(text.to_owned()), |json| json.to_value())
+}
+
+struct Search<'t> {
+    text: &'t str,
+    offered: &'t [String],
+    calls: Vec<LeakedCall>,
+}
+
+impl<'t> Search<'t> {
+    fn offers(&self, name: &str) -> bool {
+        self.offered.is_empty() || self.offered.iter().any(|offered| offered == name)
+    }
+
+    fn keep(&mut self, format: &'static str, found: Vec<Found<'t>>, span: Range<usize>) {
+        for Found { name, id, arguments } in found {
+            // A word between two tags is evidence only if it names a tool.
+            let is_evidence = !(self.offered.is_empty() && matches!(arguments, FoundArguments::Absent));
+            if is_evidence && self.offers(&name) {
+                let (name, arguments) = (name.into_owned(), arguments.into_text());
+                self.calls.push(LeakedCall {
+                    format,
+                    name,
+                    arguments,
+                    id: id.map(Cow::into_owned),
+                    span: span.clone(),
+                });
+            }
+        }
+    }
+
+    /// The grammars without any marker: the reply is a call and nothing else.
+    fn bare(&mut self, body: usize) -> bool {
+        let start = body + (self.text.len() - body - self.text[body..].trim_start().len());
+        let (format, found) = match self.text.as_bytes().get(start) {
+            Some(b'{') => ("llama", llama::read_bare(&self.text[start..])),
+            Some(b'[') => ("pythonic", pythonic::read_bare(&self.text[start..])),
+            _ => return false,
+        };
+        let any = !found.is_empty();
+        self.keep(format, found, start..self.text.len());
+        any
+    }
+
+    fn scan(&mut self, body: usize) {
+        let mut cursor = Cursor::new(self.text, body);
+        let mut stops = Stops::new(self.text);
+        let mut spans = None;
+        while let Some(at) = stops.next(cursor.at()) {
+            cursor.go(at);
+            match self.text.as_bytes()[at] {
+                b'`' | b'~' => match fence_at(self.text, at) {
+                    Some(fence) => {
+                        let found = if fence.info == "tool_code" {
+                            gemma::read(self.text, &fence)
+                        } else {
+                            Vec::new()
+                        };
+                        let end = skip_fence(self.text, &fence);
+                        self.keep("gemma", found, at..end);
+                        cursor.go(end);
+                    }
+                    None => {
+                        let spans = spans.get_or_insert_with(|| CodeSpans::of(self.text));
+                        cursor.go(spans
+                            .end_of(at)
+                            .unwrap_or_else(|| at + run_length(self.text.as_bytes(), at)));
+                    }
+                },
+                _ if think::closes_at(self.text, at) => {
+                    // The opening tag was in the prompt template: what came before was thinking.
+                    self.calls.clear();
+                    cursor.go(at + 1);
+                }
+                _ => self.grammars(&mut cursor),
+            }
+        }
+    }
+
+    fn grammars(&mut self, cursor: &mut Cursor<'t>) {
+        let start = cursor.at();
+        let mut resume = start + self.text[start..].chars().next().map_or(1, char::len_utf8);
+        for grammar in &GRAMMARS {
+            cursor.go(start);
+            let found = (grammar.read)(cursor);
+            if !found.is_empty() {
+                let span = start..cursor.at();
+                return self.keep(grammar.format, found, span);
+            }
+            resume = resume.max(cursor.at());
+        }
+        cursor.go(resume);
+    }
+}
+
+/// The places where anything could begin, found by SIMD search. Each needle's next place is kept, so that the text
+/// is searched once for each.
+struct Stops<'t> {
+    text: &'t str,
+    next: [Option<usize>; STOPS.len()],
+}
+
+const STOPS: [&str; 5] = ["<", "`", "~~~", mistral::MARKER, harmony::BARE_MARKER];
+
+impl<'t> Stops<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, next: STOPS.map(|needle| find(text, needle, 0)) }
+    }
+
+    fn next(&mut self, at: usize) -> Option<usize> {
+        for (needle, next) in STOPS.iter().zip(&mut self.next) {
+            if next.is_some_and(|next| next < at) {
+                *next = find(self.text, needle, at);
+            }
+        }
+        self.next.iter().flatten().min().copied()
+    }
+}
+
+fn find(text: &str, needle: &str, from: usize) -> Option<usize> {
+    memchr::memmem::find(&text.as_bytes()[from..], needle.as_bytes()).map(|at| from + at)
+}
+
+#[cfg(test)]
+#[path = "leaked_tests.rs"]
+mod tests;
