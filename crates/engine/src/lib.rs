@@ -1,1 +1,29 @@
-//! Placeholder.
+//! One assistant turn as a pure state machine: inputs in, events and actions out.
+//!
+//! This crate has no async, no clock, no randomness, no file, no socket and no global. It does not know which dialect
+//! or mode a call came from, and no provider's name appears in it. It never fails on input: whatever comes at
+//! whatever time is handled by rule.
+
+mod action;
+mod event;
+mod id;
+mod input;
+mod outbox;
+mod setup;
+mod turn;
+mod waterfall;
+
+pub use action::{Action, Beside, Early, Out};
+pub use event::{
+    BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, SessionStats,
+    ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
+};
+pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId};
+pub use input::{Deadline, FailureKind, Input, Question, TimerId, UpstreamFailure, Verdict};
+pub use outbox::{Append, Outbox, Released};
+pub use setup::{
+    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Polling, RetryPolicy, Runs,
+    StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+};
+pub use turn::Turn;
+pub use waterfall::{Segment, SegmentKind, Waterfall};

@@ -5,6 +5,7 @@ mod id;
 mod message;
 mod outcome;
 mod step_event;
+mod told;
 mod tool_definition;
 
 pub use call::{Arguments, Call, CallKind, RawArguments, Repair};

@@ -1,0 +1,99 @@
+//! What the machine asks the driver to do, and the value that collects it.
+
+use crate::event::Event;
+use crate::id::Millis;
+use crate::input::TimerId;
+use throughline_wire::{Arguments, CallId, ModelRequest, ProviderState, ToolName};
+
+/// What the machine asks the driver to do. Performed only when the events of the same `apply` are acknowledged
+/// ([`Outbox`](crate::Outbox)), in order. Results come back as [`Input`](crate::Input); an action that cannot be
+/// performed comes back as a failure, never as silence.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Send a request and stream the reply back as `Input::Model`, up to and including `End`.
+    CallModel {
+        /// To be repeated in the inputs.
+        step: u32,
+        /// To be repeated in the inputs.
+        attempt: u32,
+        /// Place in [`TurnSetup::upstreams`](crate::TurnSetup::upstreams).
+        upstream: usize,
+        /// What to send.
+        request: Box<ModelRequest>,
+    },
+    /// Stop reading this reply; nothing of it is wanted.
+    AbortModel {
+        /// Which.
+        step: u32,
+        /// Which.
+        attempt: u32,
+    },
+    /// Check arguments against the tool's schema and answer with `Input::Validated`.
+    Validate {
+        /// Which call.
+        call: CallId,
+        /// To be repeated in the answer.
+        version: u32,
+        /// Which tool.
+        tool: ToolName,
+        /// What to check.
+        arguments: Arguments,
+    },
+    /// Run a tool; answer with `Input::ToolEnded`.
+    StartTool {
+        /// Which call.
+        call: CallId,
+        /// To be repeated in the inputs.
+        attempt: u32,
+        /// Which tool.
+        tool: ToolName,
+        /// With what.
+        arguments: Arguments,
+        /// Whether the model still talks.
+        early: Early,
+    },
+    /// Stop a running tool and answer with `Input::ToolEnded` as it truthfully ended.
+    CancelTool {
+        /// Which call.
+        call: CallId,
+        /// Which start of it.
+        attempt: u32,
+    },
+    /// Send `Input::Timer` at this time. Timers are never taken back.
+    SetTimer {
+        /// To be repeated.
+        id: TimerId,
+        /// When.
+        at: Millis,
+    },
+}
+
+/// Whether a tool starts before its step's commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Early {
+    /// Before: the model still talks.
+    Yes,
+    /// After.
+    No,
+}
+
+/// What one `apply` yields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Out {
+    /// To be appended to the log.
+    pub events: Vec<Event>,
+    /// To be performed when the events are acknowledged.
+    pub actions: Vec<Action>,
+    /// What must be echoed to the upstream, by step: stored beside the log in the same transaction as the events,
+    /// never served.
+    pub beside: Vec<Beside>,
+}
+
+/// What must be echoed to the upstream of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beside {
+    /// Which step.
+    pub step: u32,
+    /// The state, readable by one dialect only.
+    pub state: ProviderState,
+}

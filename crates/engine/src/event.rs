@@ -1,0 +1,538 @@
+//! The events of a turn: what the log holds, what viewers see, and all that the machine needs to be restored.
+//!
+//! One event is one JSON object, the same in SSE, WebSocket, `ask --events` and the store. A log written by any
+//! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
+//! know ([`EventKind::Unrecognised`]).
+
+use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId};
+use crate::setup::Effect;
+use crate::waterfall::Segment;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_wire::{
+    BrokenCall, CallId, CallKind, FinishReason, Media, Repair, Seal, Slot, ToolName, UpstreamCallId, Usage,
+    UserPart, WireName,
+};
+
+/// Version of the event format, in `stream_start`.
+pub const FORMAT: u32 = 1;
+
+/// One item of the log. R: E1
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// Its number, dense from 1.
+    pub seq: Seq,
+    /// When, in milliseconds since 1970.
+    pub timestamp: Millis,
+    /// The model call it belongs to, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// Position of the block in the message, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<u32>,
+    /// The tool call concerned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<CallId>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened. The `type` on the wire is the variant's name in snake case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventKind {
+    /// The turn begins. Always `seq` 1.
+    StreamStart {
+        /// [`FORMAT`].
+        v: u32,
+        /// The conversation, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation_id: Option<ConversationId>,
+        /// The message that this turn writes.
+        message_id: MessageId,
+        /// Who answers.
+        agent: String,
+        /// `native`, `text` or `auto`. The machine does not look at it.
+        mode: String,
+        /// What the user sent.
+        input: Vec<UserPart>,
+    },
+    /// A model call begins; once more with the next `attempt` if it is tried again before its first token.
+    StepStart {
+        /// Name of the upstream.
+        upstream: String,
+        /// Name of the model there.
+        model: String,
+        /// From 1 in each step, counted over all upstreams.
+        attempt: u32,
+        /// Tools the model may call; empty in the last step after a limit.
+        tools_offered: Vec<ToolName>,
+    },
+    /// The model call is over; its tools may still run. With a finish that does not truncate this is the commit.
+    StepEnd {
+        /// Why the model stopped; absent if the step was stopped by us or by a crash.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish: Option<FinishReason>,
+        /// The same as the upstream said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish_raw: Option<String>,
+        /// Tokens of this step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// Where the time went since the step before ended (or the turn began), contiguous.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        segments: Vec<Segment>,
+    },
+    /// A block opens. `image`, `notice` and `error` blocks are complete with this event; `text`, `thinking` and
+    /// `audio` take deltas until their `block_end`. A `tool_call` block is opened by `tool_use` instead.
+    BlockStart(BlockStart),
+    /// A text, thinking or audio block is complete.
+    BlockEnd,
+    /// Visible text, appended to the block.
+    ContentDelta {
+        /// The piece.
+        text: String,
+    },
+    /// Reasoning, appended to the block. Empty = the model is thinking and does not say what.
+    Thinking {
+        /// The piece.
+        text: String,
+    },
+    /// A source that the model cites, in the dialect's own form.
+    Citation {
+        /// The source.
+        source: Value,
+    },
+    /// A tool call appears: opens its block. R: T5
+    ToolUse {
+        /// The tool's own name (`group.method`), or the name on the wire if no such tool is offered.
+        tool_name: ToolName,
+        /// The name on the wire.
+        wire_name: WireName,
+        /// What people call it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        title: String,
+        /// Where the tool comes from: `builtin`, `mcp:files`, `upstream` (run by the provider itself), ...
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        source: String,
+        /// What it may do.
+        effect: Effect,
+        /// Always `preparing`.
+        status: CallStatus,
+        /// One line about the arguments, empty while there are none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        input_summary: String,
+        /// Their id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        upstream_id: Option<UpstreamCallId>,
+        /// Its place in the step, in order of appearance.
+        slot: Slot,
+        /// Its place in the recorded order: by (`position`, `slot`).
+        position: u32,
+        /// JSON arguments or free text.
+        #[serde(default, skip_serializing_if = "is_function")]
+        call_kind: CallKind,
+        /// The call that this one replaces: the upstream contradicted its arguments after its result was recorded,
+        /// so that result is not used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        supersedes: Option<CallId>,
+    },
+    /// Argument text, appended.
+    ToolInputDelta {
+        /// The piece.
+        delta: String,
+    },
+    /// The upstream contradicted an earlier `tool_input`: the argument text so far is void.
+    ToolInputReset,
+    /// The arguments are final, or will never be.
+    ToolInput(ToolInput),
+    /// A person is asked. R: A3
+    ApprovalRequest {
+        /// The key of the answer.
+        approval_id: ApprovalId,
+        /// What is asked.
+        question: String,
+        /// The rule that asks.
+        rule: String,
+        /// When it counts as denied; absent = never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Millis>,
+        /// Hash of the canonical arguments that the answer is bound to.
+        arguments_hash: String,
+    },
+    /// The question is answered.
+    ApprovalResolved {
+        /// Which question.
+        approval_id: ApprovalId,
+        /// The answer.
+        decision: Decision,
+        /// Who answered: a person's name, `timer`, `stop`, `cancel`, `reset`.
+        by: String,
+        /// Why; a denial's reason is told to the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// How the person changed the arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments_diff: Option<Value>,
+        /// For how long the answer holds: `call`, `turn`, `conversation`, `always`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remember: Option<String>,
+    },
+    /// The intent: durable before the tool runs. R: S3
+    ToolStart {
+        /// Before the step's commit.
+        early: bool,
+        /// From 1; again only after `tool_input_reset`, or after a crash for tools that may be repeated.
+        attempt: u32,
+        /// The client that is asked to run it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<String>,
+    },
+    /// A long tool reports. R: L6
+    ToolProgress(Progress),
+    /// How the call ended: closes its block. Exactly one for each `tool_use`.
+    ToolResult(ToolResult),
+    /// Sound, appended to the audio block.
+    AudioDelta {
+        /// `pcm16`, `mp3`, ...; absent = as configured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+        /// In Hz.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sample_rate: Option<u32>,
+        /// Base64.
+        data: String,
+        /// What is being said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        transcript: String,
+    },
+    /// A steering message taken in at a step border.
+    UserMessage {
+        /// Its parts.
+        input: Vec<UserPart>,
+    },
+    /// Nothing moves for a known reason.
+    Waiting {
+        /// Why.
+        reason: WaitReason,
+        /// Until when, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Millis>,
+        /// What happened, in a sentence.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// A finding of the decoder or the loop guard.
+    Problem {
+        /// A stable word: `contradicted_seal`, `repaired`, `loop_note`, ...
+        code: String,
+        /// Offset in the body, in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
+        /// The bytes concerned, or a sentence.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        excerpt: String,
+        /// What can be done about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<String>,
+    },
+    /// Totals, right before the end.
+    SessionStats(SessionStats),
+    /// The turn failed; comes right after the error block of the same content.
+    Error(Fault),
+    /// Another process took the turn over.
+    TurnResumed {
+        /// The owner's number; writes of lower ones are refused.
+        epoch: u64,
+    },
+    /// A block is replaced by what follows, but for its first characters.
+    BlockSuperseded {
+        /// How many characters (Unicode scalar values) stay.
+        keep_chars: u64,
+    },
+    /// The end. Exactly one, last.
+    StreamEnd {
+        /// How.
+        status: TurnStatus,
+    },
+    /// A type that this release does not know; ignored by every fold.
+    #[serde(other)]
+    Unrecognised,
+}
+
+fn is_function(kind: &CallKind) -> bool {
+    *kind == CallKind::Function
+}
+
+/// Content of `block_start`; `kind` on the wire tells which.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BlockStart {
+    /// Visible text.
+    Text {
+        /// `refusal` if the model declines; absent for a normal answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+    },
+    /// Reasoning.
+    Thinking,
+    /// Sound.
+    Audio,
+    /// A picture, whole.
+    Image(Media),
+    /// A remark of the engine, whole.
+    Notice {
+        /// A stable word: `limit`, `length`, `loop_stopped`, `empty_reply`, ...
+        code: String,
+        /// A sentence for people.
+        text: String,
+    },
+    /// A failure, whole.
+    Error(Fault),
+    /// Of a kind that this release does not know.
+    #[serde(other)]
+    Unrecognised,
+}
+
+/// Kinds of blocks. R: T1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockKind {
+    /// Visible text.
+    Text,
+    /// Reasoning.
+    Thinking,
+    /// A tool call with its outcome.
+    ToolCall,
+    /// Sound.
+    Audio,
+    /// A picture.
+    Image,
+    /// A remark of the engine.
+    Notice,
+    /// A failure.
+    Error,
+}
+
+/// Content of `tool_input`: `arguments` (with `seal`), or `raw` and `problem`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolInput {
+    /// The arguments as a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// The argument text that is run and echoed, where it is not the compact form of `arguments`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What was changed to read it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<Repair>,
+    /// The evidence that they are final.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Seal>,
+    /// The text of a call that cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// Why not, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Why not, as a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<BrokenCall>,
+    /// One line about the arguments.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub input_summary: String,
+}
+
+/// Content of `tool_progress`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// How far, in the tool's own unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// Of how much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What it is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Output as it comes, appended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_delta: Option<String>,
+}
+
+/// Content of `tool_result`. It holds the whole outcome: [`ToolResult::outcome`] gives it back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// How the call ended.
+    pub status: CallStatus,
+    /// What it produced, at most [`TurnLimits::output_bytes_max`](crate::TurnLimits::output_bytes_max).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// The structured form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_value: Option<Value>,
+    /// Pictures and sounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_media: Vec<Media>,
+    /// Bytes of the whole output, before any limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_size: Option<u64>,
+    /// Where the whole output is, if it was over the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_spilled_to: Option<String>,
+    /// One line about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output_summary: String,
+    /// Why it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    /// When the tool started; absent if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    /// How long it ran, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Whether the model is told. Absent = the step has not ended yet: yes, if it ends with a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_by_model: Option<bool>,
+}
+
+/// Why a call did not succeed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolError {
+    /// `failed`, `denied`, `cancelled`, `cancelled_before_start`, `timed_out`, `interrupted`, `invalid_arguments`,
+    /// `unknown_tool`, `no_viewer`, `stopped`, `limit`, `unknown`.
+    pub code: String,
+    /// What the tool, the check or the person said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Of an unknown tool: the closest names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closest: Vec<String>,
+    /// Name of the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// The time limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
+}
+
+/// What a person sees about a failure: a code, what, why and a remedy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// A stable word: `upstream_lost`, `tool_calling_unsupported`, ...
+    pub code: String,
+    /// What happened.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do.
+    pub remedy: String,
+    /// Trying the same again may help.
+    pub retryable: bool,
+}
+
+/// Content of `session_stats`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionStats {
+    /// Model calls.
+    pub steps: u32,
+    /// Tool calls, those run by the provider included.
+    pub calls: u32,
+    /// Tokens of all steps.
+    pub usage: Usage,
+    /// From `stream_start` to this event, in milliseconds.
+    pub wall_ms: u64,
+    /// From `stream_start` to the first content, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_content_ms: Option<u64>,
+    /// Tool time that ran beside the model's stream and so cost nothing, in milliseconds. R: M13
+    pub saved_by_eager_ms: u64,
+    /// Where the time went: contiguous, the sum is `wall_ms`. R: U5
+    pub segments: Vec<Segment>,
+}
+
+/// State of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// Arguments are arriving.
+    Preparing,
+    /// Arguments are final; it has not been started.
+    Queued,
+    /// A person is asked.
+    AwaitingApproval,
+    /// It runs.
+    Running,
+    /// It finished.
+    Success,
+    /// The tool says that it failed.
+    Error,
+    /// A person or a rule refused.
+    Denied,
+    /// Stopped by the user.
+    Cancelled,
+    /// Over its time limit.
+    TimedOut,
+    /// It never ran.
+    NotStarted,
+    /// It was started, and what became of it is not known.
+    Unknown,
+}
+
+impl CallStatus {
+    /// No further event will change it.
+    pub fn is_final(self) -> bool {
+        !matches!(
+            self,
+            CallStatus::Preparing | CallStatus::Queued | CallStatus::AwaitingApproval | CallStatus::Running
+        )
+    }
+}
+
+/// The answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Run it.
+    Approve,
+    /// Do not.
+    Deny,
+}
+
+/// Why nothing moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// The upstream has not answered yet.
+    FirstByte,
+    /// The upstream asked for a pause.
+    RateLimit,
+    /// The call failed and will be tried again.
+    Retry,
+    /// The log is behind.
+    Store,
+    /// A client-side tool has not answered.
+    Client,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStatus {
+    /// The model stopped by itself.
+    Completed,
+    /// Cut by the token budget; it can be continued.
+    Length,
+    /// A limit of the engine was reached; the last step answered without tools.
+    Limit,
+    /// It failed; an error block says why.
+    Error,
+    /// The user stopped it.
+    Cancelled,
+    /// The process that ran it is gone and nobody went on.
+    Interrupted,
+}

@@ -1,0 +1,197 @@
+//! What enters the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
+
+use crate::event::{Decision, Progress};
+use crate::id::{ApprovalId, Millis};
+use serde::{Deserialize, Serialize};
+use throughline_wire::{CallId, Outcome, StepEvent};
+
+/// What enters the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The model said something. Events of one attempt come in the decoder's order.
+    Model {
+        /// As in the action that called it.
+        step: u32,
+        /// As in the action that called it.
+        attempt: u32,
+        /// What it said.
+        event: StepEvent<'static>,
+    },
+    /// The model call failed outside the decoder: no connection, an HTTP status, a timeout. Before or in mid-stream;
+    /// instead of [`StepEvent::End`]. Also in place of an error that came as the first event of a stream, if the
+    /// driver recognises it.
+    ModelFailed {
+        /// As in the action that called it.
+        step: u32,
+        /// As in the action that called it.
+        attempt: u32,
+        /// What went wrong.
+        failure: UpstreamFailure,
+    },
+    /// The answer to [`Action::Validate`](crate::Action::Validate).
+    Validated {
+        /// Which call.
+        call: CallId,
+        /// As in the action: an answer to an earlier version of the arguments is ignored.
+        version: u32,
+        /// What the schema says.
+        verdict: Verdict,
+    },
+    /// A tool reports.
+    ToolProgress {
+        /// Which call.
+        call: CallId,
+        /// As in the action that started it.
+        attempt: u32,
+        /// What.
+        progress: Progress,
+    },
+    /// A tool has ended, in whatever way. A second end of an attempt is ignored.
+    ToolEnded {
+        /// Which call.
+        call: CallId,
+        /// As in the action that started it.
+        attempt: u32,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A person (or who acts for one) answers.
+    Approval {
+        /// Which question.
+        question: Question,
+        /// The answer.
+        decision: Decision,
+        /// Who.
+        by: String,
+        /// Why; a denial's reason is told to the model.
+        reason: Option<String>,
+    },
+    /// Stop the turn. A second one does not wait for tools to say how they ended. R: T8
+    Cancel,
+    /// Stop one call; the turn goes on. R: T8
+    CancelCall {
+        /// Which call.
+        call: CallId,
+    },
+    /// A timer of [`Action::SetTimer`](crate::Action::SetTimer) is due. Timers are never taken back: one that is no
+    /// longer needed is ignored.
+    Timer {
+        /// Which.
+        id: TimerId,
+    },
+}
+
+/// Which question is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// One.
+    One(ApprovalId),
+    /// All that are open now.
+    All,
+}
+
+/// What the schema says about arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They fit.
+    Valid,
+    /// They do not.
+    Invalid {
+        /// Path and expectation, for the model.
+        message: String,
+    },
+}
+
+/// What a timer is for. Opaque to the driver.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TimerId {
+    /// A question expires.
+    Approval(ApprovalId),
+    /// The next try of a model call.
+    Retry {
+        /// Which step.
+        step: u32,
+        /// The try that begins.
+        attempt: u32,
+    },
+    /// A tool should have ended by now.
+    Tool {
+        /// Which call.
+        call: CallId,
+        /// Which start of it.
+        attempt: u32,
+    },
+    /// A cancelled tool should have said how it ended by now.
+    CancelGrace {
+        /// Which call.
+        call: CallId,
+        /// Which start of it.
+        attempt: u32,
+    },
+}
+
+/// A failed model call, as the driver classifies it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamFailure {
+    /// What kind.
+    pub kind: FailureKind,
+    /// HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// What the upstream or the network said, for people; short.
+    pub message: String,
+    /// `Retry-After`, in milliseconds from now.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Kinds of failed model calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// No connection: name, address, TLS.
+    Connect,
+    /// Nothing came within the first-byte limit.
+    FirstByteTimeout,
+    /// Nothing came within the idle limit.
+    IdleTimeout,
+    /// Over the total limit.
+    TotalTimeout,
+    /// The connection broke.
+    Broken,
+    /// 429 or its like. R: T11
+    RateLimited,
+    /// Another HTTP error status.
+    Status,
+    /// 401, 403, or no key is configured.
+    Unauthorized,
+    /// The upstream refuses native tool calling (`surfaces.md` §9.4). R: T3
+    ToolsUnsupported,
+    /// The upstream refuses the length of the history.
+    ContextTooLong,
+    /// The request cannot be sent at all (a dialect without an encoder, a bad address).
+    Unsendable,
+}
+
+impl UpstreamFailure {
+    /// Trying the same again may help.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            FailureKind::Connect
+            | FailureKind::FirstByteTimeout
+            | FailureKind::IdleTimeout
+            | FailureKind::TotalTimeout
+            | FailureKind::Broken
+            | FailureKind::RateLimited => true,
+            FailureKind::Status => {
+                self.status.is_some_and(|status| status == 408 || status == 425 || status >= 500)
+            }
+            FailureKind::Unauthorized
+            | FailureKind::ToolsUnsupported
+            | FailureKind::ContextTooLong
+            | FailureKind::Unsendable => false,
+        }
+    }
+}
+
+/// An instant that a timer is due, with its id; for drivers that keep timers in a heap.
+pub type Deadline = (Millis, TimerId);

@@ -1,0 +1,265 @@
+//! What a turn is given at its start: everything that it needs to know about the world.
+
+use crate::id::{ConversationId, MessageId, TurnId};
+use serde::{Deserialize, Serialize};
+use throughline_wire::{Message, Settings, ToolDefinition, ToolName, UserPart, WireName};
+
+/// Who answers, with what, under which rules. The same for the whole turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnSetup {
+    /// Name of the agent.
+    pub agent: String,
+    /// System prompt.
+    pub instructions: Option<String>,
+    /// What was said before, oldest first.
+    pub history: Vec<Message>,
+    /// The model to call, then those to fall back on before the first token (T11). [`Action::CallModel`] names one
+    /// by its place here.
+    ///
+    /// [`Action::CallModel`]: crate::Action::CallModel
+    pub upstreams: Vec<UpstreamChoice>,
+    /// `native`, `text` or `auto`: only told in `stream_start`, the machine does not know the difference.
+    pub mode: String,
+    /// Tools offered, in stable order.
+    pub tools: Vec<OfferedTool>,
+    /// Sampling of every request.
+    pub settings: Settings,
+    /// Bounds.
+    pub limits: TurnLimits,
+    /// When tools without lasting effects start.
+    pub start: StartRule,
+    /// How many tools run at once.
+    pub execution: Execution,
+    /// Who answers questions.
+    pub approval: ApprovalRule,
+    /// When a failed model call is tried again.
+    pub retry: RetryPolicy,
+    /// What becomes of a turn whose process died.
+    pub on_interrupted: OnInterrupted,
+}
+
+/// The start input: ids and randomness come from outside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnStart {
+    /// Unique everywhere; the ids of calls are minted from it.
+    pub turn_id: TurnId,
+    /// The conversation, if there is one.
+    pub conversation_id: Option<ConversationId>,
+    /// The message that the turn writes.
+    pub message_id: MessageId,
+    /// Seed of the only random thing here, the jitter of retries.
+    pub nonce: u64,
+    /// What the user sent.
+    pub input: Vec<UserPart>,
+}
+
+/// One upstream with the model to ask there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamChoice {
+    /// The configured name of the upstream.
+    pub name: String,
+    /// The upstream's name of the model.
+    pub model: String,
+}
+
+/// A tool as the machine needs to know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferedTool {
+    /// `group.method`.
+    pub name: ToolName,
+    /// Its name on the wire; unique among the offered.
+    pub wire_name: WireName,
+    /// What people call it.
+    pub title: String,
+    /// Where it comes from: `builtin`, `mcp:files`, ...
+    pub source: String,
+    /// What it may do.
+    pub effect: Effect,
+    /// What may run beside it, if [`Execution::Parallel`].
+    pub concurrency: Concurrency,
+    /// How long it may run, in milliseconds. The executor stops it; the machine has a later timer of its own.
+    pub timeout_ms: u64,
+    /// What the model sees.
+    pub definition: ToolDefinition,
+    /// Whether repeating the same call is its purpose.
+    pub polling: Polling,
+    /// Who runs it.
+    pub runs: Runs,
+}
+
+/// What a tool may do to the world, least first. R: T6, L1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Computes.
+    Pure,
+    /// Looks at the world.
+    Read,
+    /// Changes only what is on the screen (an avatar's face).
+    Cosmetic,
+    /// Changes the world; twice is the same as once.
+    Idempotent,
+    /// Changes the world.
+    Write,
+    /// Changes the world beyond this machine. What is not known counts as this.
+    #[default]
+    #[serde(other)]
+    External,
+}
+
+impl Effect {
+    /// It may start before the commit: running it in vain does no harm.
+    pub fn may_start_early(self) -> bool {
+        matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic)
+    }
+
+    /// After a crash it may be run once more: nobody can tell the difference.
+    pub fn may_run_again(self) -> bool {
+        matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic | Effect::Idempotent)
+    }
+}
+
+/// What may run beside a call. R: T7
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Concurrency {
+    /// Anything.
+    #[default]
+    Shared,
+    /// Anything but calls of the same class (one database, one device).
+    Class(String),
+    /// Nothing.
+    Alone,
+}
+
+/// Whether repeating the same call with the same result is what a tool is for. R: T10
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Polling {
+    /// No: the loop guard watches it.
+    #[default]
+    No,
+    /// Yes: it waits for something to change.
+    Poller,
+}
+
+/// Who runs a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runs {
+    /// The driver.
+    #[default]
+    Here,
+    /// A connected page or app.
+    Client {
+        /// Which; `None` = none is connected, and the call ends at once as `not_started`, code `no_viewer`.
+        client_id: Option<String>,
+    },
+}
+
+/// When tools that may start early do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartRule {
+    /// At the seal, while the model still talks.
+    #[default]
+    Eager,
+    /// At the commit, like all others: the barrier exactly.
+    AfterStream,
+}
+
+/// How many tools run at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// One, in the order of the calls; one that waits for a person gives up its place.
+    #[default]
+    Serial,
+    /// As many as [`Concurrency`] allows.
+    Parallel,
+}
+
+/// Who answers the questions of the fixed rule (pure, read and cosmetic tools run, the rest ask).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalRule {
+    /// A person.
+    #[default]
+    Ask,
+    /// Everything is approved beforehand (`--approve`).
+    ApproveAll,
+    /// Nobody is there to ask: what would ask is denied, with this reason.
+    DenyAll {
+        /// Told to the model and shown on the card.
+        reason: String,
+    },
+}
+
+/// What becomes of a turn whose process died, when another takes it over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInterrupted {
+    /// It is ended truthfully with status `interrupted`.
+    #[default]
+    End,
+    /// It goes on from what the log holds.
+    Continue,
+}
+
+/// Retries and fallbacks before the first token. R: T11
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryPolicy {
+    /// Tries on each upstream. Default 3.
+    pub attempts_max: u32,
+    /// Wait before the second try, in milliseconds; doubled each time, half of it at random. Default 500.
+    pub backoff_ms: u64,
+    /// Longest wait, whatever `Retry-After` says, in milliseconds. Default 30,000.
+    pub wait_ms_max: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { attempts_max: 3, backoff_ms: 500, wait_ms_max: 30_000 }
+    }
+}
+
+/// Bounds of one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TurnLimits {
+    /// Steps with at least one answered call; then one last step without tools. Default 5. R: T4
+    pub iterations_max: u32,
+    /// Times a provider may pause and go on in a row (`pause_turn`). Default 8.
+    pub pauses_max: u32,
+    /// Tool calls of a turn; further ones end as `not_started`. Default 256.
+    pub calls_per_turn_max: u32,
+    /// How long a question waits before it counts as denied, in milliseconds; `None` = for ever. Default 10 minutes.
+    pub approval_ms_max: Option<u64>,
+    /// How long a cancelled tool may take to say how it ended, in milliseconds. Default 2,000.
+    pub cancel_grace_ms: u64,
+    /// How much longer than its own limit a tool may take to say so, in milliseconds. Default 5,000.
+    pub tool_overrun_ms: u64,
+    /// Output of a call that is kept and told to the model, in bytes; head and tail stay. Default 64 KiB.
+    pub output_bytes_max: usize,
+    /// Progress events of a call that are recorded. Default 1,000.
+    pub progress_events_max: u32,
+    /// Findings of the decoder that are recorded in a step. Default 100.
+    pub problems_per_step_max: u32,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self {
+            iterations_max: 5,
+            pauses_max: 8,
+            calls_per_turn_max: 256,
+            approval_ms_max: Some(600_000),
+            cancel_grace_ms: 2_000,
+            tool_overrun_ms: 5_000,
+            output_bytes_max: 64 << 10,
+            progress_events_max: 1_000,
+            problems_per_step_max: 100,
+        }
+    }
+}

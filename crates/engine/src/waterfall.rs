@@ -1,0 +1,198 @@
+//! Where the wall time of a turn went: contiguous segments that sum to it, to the millisecond. R: U5, M13
+//!
+//! A fold of the events and their timestamps, so that a page and a metrics exporter get the same figures as the
+//! engine. At each moment exactly one activity is charged: the model's stream while it runs, else a running tool, else
+//! the person who is asked, else what is being waited for.
+
+use crate::event::{BlockStart, Event, EventKind, WaitReason};
+use crate::id::Millis;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use throughline_wire::CallId;
+
+/// A stretch of time with one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// What went on.
+    pub kind: SegmentKind,
+    /// In which step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// Which call, for tools and approvals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<CallId>,
+    /// When it began.
+    pub start: Millis,
+    /// How long, in milliseconds.
+    pub ms: u64,
+}
+
+/// What a stretch of time was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentKind {
+    /// From the request to the first content.
+    FirstToken,
+    /// The model thinks.
+    Thinking,
+    /// The model writes.
+    Text,
+    /// The model writes arguments.
+    Arguments,
+    /// A person is asked and nothing else runs.
+    ApprovalWait,
+    /// A tool runs and the model does not.
+    Tool,
+    /// A failed model call waits for its next try.
+    Retry,
+    /// Nothing of the above: between the parts.
+    Engine,
+}
+
+/// The fold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waterfall {
+    start: Option<Millis>,
+    /// Time up to here is charged. Never goes back, even if the clock does.
+    charged_to: Millis,
+    step: Option<u32>,
+    stream: Option<SegmentKind>,
+    retrying: bool,
+    running: BTreeMap<CallId, Millis>,
+    asked: BTreeMap<CallId, ()>,
+    segments: Vec<Segment>,
+    /// Segments before this one were in an earlier `step_end`.
+    reported: usize,
+    first_content: Option<Millis>,
+    saved_by_eager_ms: u64,
+}
+
+impl Waterfall {
+    /// Takes the next event.
+    pub fn absorb(&mut self, event: &Event) {
+        self.advance(event.timestamp);
+        match &event.kind {
+            EventKind::StepStart { .. } => {
+                self.step = event.step;
+                self.stream = Some(SegmentKind::FirstToken);
+                self.retrying = false;
+            }
+            EventKind::StepEnd { .. } => {
+                self.stream = None;
+                self.retrying = false;
+                self.reported = self.segments.len();
+            }
+            EventKind::Waiting { reason: WaitReason::Retry | WaitReason::RateLimit, .. } => {
+                self.stream = None;
+                self.retrying = true;
+            }
+            EventKind::ContentDelta { .. }
+            | EventKind::AudioDelta { .. }
+            | EventKind::BlockStart(BlockStart::Image(_)) => self.content(SegmentKind::Text),
+            EventKind::Thinking { .. } => self.content(SegmentKind::Thinking),
+            EventKind::ToolUse { .. } | EventKind::ToolInputDelta { .. } => {
+                self.content(SegmentKind::Arguments)
+            }
+            EventKind::ToolStart { .. } => {
+                if let Some(id) = &event.tool_id {
+                    self.running.insert(id.clone(), event.timestamp);
+                }
+            }
+            EventKind::ToolResult(_) | EventKind::ToolInputReset => {
+                if let Some(id) = &event.tool_id {
+                    self.running.remove(id);
+                    self.asked.remove(id);
+                }
+            }
+            EventKind::ApprovalRequest { .. } => {
+                if let Some(id) = &event.tool_id {
+                    self.asked.insert(id.clone(), ());
+                }
+            }
+            EventKind::ApprovalResolved { .. } => {
+                if let Some(id) = &event.tool_id {
+                    self.asked.remove(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The segments up to `now` that no `step_end` has carried yet.
+    pub fn since_last_step(&self, now: Millis) -> Vec<Segment> {
+        let mut copy = self.clone();
+        copy.advance(now);
+        copy.segments.split_off(self.reported.min(copy.segments.len()))
+    }
+
+    /// All segments up to `now`: contiguous from the start of the turn.
+    pub fn all(&self, now: Millis) -> Vec<Segment> {
+        let mut copy = self.clone();
+        copy.advance(now);
+        copy.segments
+    }
+
+    /// Wall time up to `now`, in milliseconds; the sum of [`Waterfall::all`].
+    pub fn wall_ms(&self, now: Millis) -> u64 {
+        self.start.map_or(0, |start| now.max(self.charged_to).abs_diff(start))
+    }
+
+    /// From the start to the first content, in milliseconds.
+    pub fn first_content_ms(&self) -> Option<u64> {
+        Some(self.first_content?.abs_diff(self.start?))
+    }
+
+    /// Time in which a tool ran beside the model's stream: what the barrier would have cost more, at most.
+    pub fn saved_by_eager_ms(&self) -> u64 {
+        self.saved_by_eager_ms
+    }
+
+    fn content(&mut self, kind: SegmentKind) {
+        if self.stream.is_some() {
+            self.stream = Some(kind);
+            self.first_content.get_or_insert(self.charged_to);
+        }
+    }
+
+    /// Charges the time up to `now` to what goes on.
+    fn advance(&mut self, now: Millis) {
+        let Some(_) = self.start else {
+            self.start = Some(now);
+            self.charged_to = now;
+            return;
+        };
+        let ms = match now > self.charged_to {
+            true => now.abs_diff(self.charged_to),
+            false => return,
+        };
+        if self.stream.is_some() && !self.running.is_empty() {
+            self.saved_by_eager_ms += ms;
+        }
+        let (kind, tool_id) = self.activity();
+        let start = std::mem::replace(&mut self.charged_to, now);
+        // A segment that an earlier step_end carried is closed: growing it would count its time twice.
+        let open = self.segments.len() > self.reported;
+        match self
+            .segments
+            .last_mut()
+            .filter(|last| open && last.kind == kind && last.tool_id == tool_id && last.step == self.step)
+        {
+            Some(last) => last.ms += ms,
+            None => self.segments.push(Segment { kind, step: self.step, tool_id, start, ms }),
+        }
+    }
+
+    fn activity(&self) -> (SegmentKind, Option<CallId>) {
+        if let Some(kind) = self.stream {
+            return (kind, None);
+        }
+        // The tool that has run longest: with several at once it is the one that the rest hides behind.
+        if let Some((id, _)) = self.running.iter().min_by_key(|(_, since)| **since) {
+            return (SegmentKind::Tool, Some(id.clone()));
+        }
+        if let Some(id) = self.asked.keys().next() {
+            return (SegmentKind::ApprovalWait, Some(id.clone()));
+        }
+        (if self.retrying { SegmentKind::Retry } else { SegmentKind::Engine }, None)
+    }
+}
