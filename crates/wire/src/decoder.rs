@@ -1,10 +1,17 @@
-//! One step's bytes to [`StepEvent`]s.
+//! One step's bytes to [`StepEvent`]s: framing, the rules that model servers add to it, and the dialect.
 
-use crate::dialect::{Decode, Dialect};
+mod body;
+mod fast;
+
+use crate::dialect::{Decode, Dialect, Frame, FrameKind, Framing};
+use crate::frame::{EventStreamFramer, EventStreamItem, JsonArrayFramer, Line, LineFramer, SseFramer, SseItem};
+use crate::json::Json;
 use crate::limits::Limits;
 use crate::profile::Profile;
-use crate::step::StepState;
-use crate::vocabulary::StepEvent;
+use crate::step::{Step, StepState, error_of, excerpt_of};
+use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
+use fast::FastPath;
+use std::borrow::Cow;
 
 /// Whether `<think>…</think>` in the text is split off as thinking (a stage of its own, R4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,31 +36,370 @@ pub struct DecodeOptions {
     pub offered: Vec<String>,
 }
 
-/// Decodes one model step, pushed in pieces of any size.
+/// Decodes one model step, pushed in pieces of any size: the events are the same for every cut, but for how text is
+/// divided into fragments.
+///
+/// ```
+/// use throughline_wire::{DecodeOptions, Dialect, Reply, StepDecoder};
+///
+/// let body = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// let mut decoder = StepDecoder::new(Dialect::OpenaiChat, DecodeOptions::default());
+/// let mut reply = Reply::default();
+/// for piece in body.chunks(7) {
+///     decoder.push(piece, &mut |event| reply.apply(event));
+/// }
+/// decoder.finish(&mut |event| reply.apply(event));
+/// assert_eq!(reply.text, "Hi");
+/// ```
 pub struct StepDecoder {
+    framing: Framed,
+    stage: Stage,
+    fast: FastPath,
+    limits: Limits,
+    /// Bytes taken so far.
+    taken: u64,
+}
+
+/// How payloads are being cut out; a body is sniffed first, because errors come as plain JSON or HTML (quirk E3).
+enum Framed {
+    /// White space so far, with any byte-order mark.
+    Unknown(Vec<u8>),
+    Sse(Box<SseFramer>),
+    Lines(LineFramer),
+    EventStream(Box<EventStreamFramer>),
+    /// A top-level JSON array, element by element.
+    Array(JsonArrayFramer),
+    /// Anything else: one document, read whole.
+    Whole(Vec<u8>),
+}
+
+/// Everything behind the framing.
+struct Stage {
     dialect: Box<dyn Decode>,
     state: StepState,
+    /// Something that is a payload was seen.
+    saw_payload: bool,
+    /// The first line that was none.
+    stray: Option<String>,
+    over: bool,
 }
 
 impl StepDecoder {
     /// A decoder for one step.
     pub fn new(dialect: Dialect, options: DecodeOptions) -> Self {
-        let DecodeOptions { limits, profile, think: _, offered } = options;
-        Self { dialect: dialect.decoder(), state: StepState::new(dialect, limits, profile, offered) }
+        let DecodeOptions { limits, profile, think, offered } = options;
+        let framing = match dialect.framing() {
+            Framing::Sse => Framed::Unknown(Vec::new()),
+            Framing::Lines => Framed::Lines(LineFramer::new(&limits)),
+            Framing::EventStream => Framed::EventStream(Box::new(EventStreamFramer::new(&limits))),
+        };
+        let decoder = dialect.decoder();
+        Self {
+            framing,
+            fast: FastPath::new(decoder.ignored_members()),
+            stage: Stage {
+                dialect: decoder,
+                state: StepState::new(dialect, limits, profile, think, offered),
+                saw_payload: false,
+                stray: None,
+                over: false,
+            },
+            limits,
+            taken: 0,
+        }
     }
 
     /// Takes the next bytes and says what they mean.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let _ = (&mut self.dialect, &mut self.state, bytes, sink);
+        if self.stage.over {
+            return;
+        }
+        let room = self.limits.step_bytes_max.saturating_sub(self.taken);
+        let fits = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        self.frame(&bytes[..fits], sink);
+        self.taken += fits as u64;
+        if fits < bytes.len() && !self.stage.over {
+            let mut step = Step::new(&mut self.stage.state, sink);
+            step.problem(ProblemKind::LimitReached { limit: "step_bytes_max".to_owned() }, "");
+            step.fail(UpstreamError {
+                message: format!("the reply is longer than {} bytes", self.limits.step_bytes_max),
+                kind: Some("step_bytes_max".to_owned()),
+                code: None,
+            });
+            self.stage.end(sink);
+        }
     }
 
     /// The bytes have ended. Emits the rest and exactly one [`StepEvent::End`], unless `push` has done so already.
     pub fn finish(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let _ = sink;
+        if self.stage.over {
+            return;
+        }
+        let stage = &mut self.stage;
+        stage.state.at = self.taken;
+        match &mut self.framing {
+            Framed::Unknown(_) => {}
+            Framed::Sse(framer) => {
+                // An unterminated last event counts if its payload is whole JSON, else it is the cut (quirk S9).
+                if let Some(event) = framer.finish() {
+                    let data = event.data.trim();
+                    if data == "[DONE]" || Json::parse(data).is_ok() {
+                        stage.payload(event.event, &event.data, sink);
+                    }
+                }
+            }
+            Framed::Lines(framer) => framer.finish(&mut |line| {
+                if let Line::Text(text) = line
+                    && let Ok(text) = std::str::from_utf8(text)
+                    && Json::parse(text).is_ok()
+                {
+                    stage.payload("", text, sink);
+                }
+            }),
+            Framed::EventStream(framer) => framer.finish(&mut |item| stage.frame_item(item, sink)),
+            Framed::Array(_) => {}
+            Framed::Whole(bytes) => stage.whole_body(bytes, sink),
+        }
+        if !self.stage.over {
+            self.stage.end(sink);
+        }
     }
 
     /// The step is over: `End` has been emitted and further bytes are ignored.
     pub fn is_over(&self) -> bool {
-        false
+        self.stage.over
+    }
+
+    fn frame(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let base = self.taken;
+        let stage = &mut self.stage;
+        match &mut self.framing {
+            Framed::Unknown(before) => {
+                let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte));
+                let blank = blank.count();
+                before.extend_from_slice(&bytes[..blank]);
+                let Some(first) = bytes.get(blank) else {
+                    if before.len() > self.limits.line_bytes_max {
+                        self.framing = Framed::Sse(Box::new(SseFramer::new(&self.limits)));
+                    }
+                    return;
+                };
+                let framing = match first {
+                    b'[' if stage.dialect.streams_an_array() => Framed::Array(JsonArrayFramer::new(&self.limits)),
+                    b'{' | b'[' | b'<' => Framed::Whole(Vec::new()),
+                    _ => Framed::Sse(Box::new(SseFramer::new(&self.limits))),
+                };
+                let before = std::mem::take(before);
+                self.framing = framing;
+                // The white space belongs to the framing, too: it may hold a byte-order mark or blank lines.
+                if matches!(self.framing, Framed::Sse(_)) {
+                    self.taken = base.saturating_sub((before.len() - blank) as u64);
+                    self.frame(&before, sink);
+                    self.taken = base;
+                }
+                self.frame(&bytes[blank..], sink);
+            }
+            Framed::Sse(framer) => {
+                let mut rest = bytes;
+                while !rest.is_empty() && !stage.over {
+                    let begins_event = framer.is_between_events();
+                    if begins_event {
+                        let fast = self.fast.take(rest, &mut stage.state, sink);
+                        if fast > 0 {
+                            rest = &rest[fast..];
+                            continue;
+                        }
+                    }
+                    let before = rest;
+                    let Some(item) = framer.next(&mut rest) else { break };
+                    stage.state.at = base + (bytes.len() - before.len()) as u64;
+                    stage.state.begin_frame();
+                    match item {
+                        SseItem::Event(event) => {
+                            stage.note_bad_utf8(&event.data, sink);
+                            stage.payload(event.event, &event.data, sink);
+                            if begins_event && !stage.over {
+                                let raw = &before[..before.len() - rest.len()];
+                                self.fast.learn(raw, &event.data, &stage.state);
+                            }
+                        }
+                        SseItem::Comment => {}
+                        SseItem::Unknown { name, value } => stage.unknown_field(&name, &value, sink),
+                        SseItem::TooLarge(limit) => stage.too_large(limit, sink),
+                    }
+                }
+            }
+            Framed::Lines(framer) => framer.push(bytes, &mut |line| match line {
+                _ if stage.over => {}
+                Line::Text(text) => {
+                    stage.state.at = base;
+                    let text = String::from_utf8_lossy(text);
+                    stage.note_bad_utf8(&text, sink);
+                    stage.payload("", &text, sink);
+                }
+                Line::TooLong => stage.too_large("line_bytes_max", sink),
+            }),
+            Framed::EventStream(framer) => framer.push(bytes, &mut |item| {
+                stage.state.at = base;
+                if !stage.over {
+                    stage.frame_item(item, sink);
+                }
+            }),
+            Framed::Array(framer) => framer.push(bytes, &mut |element| {
+                stage.state.at = base;
+                if !stage.over {
+                    let text = String::from_utf8_lossy(element);
+                    stage.note_bad_utf8(&text, sink);
+                    stage.payload("", &text, sink);
+                }
+            }),
+            Framed::Whole(body) => {
+                if body.len() + bytes.len() > self.limits.event_bytes_max {
+                    body.clear();
+                    stage.too_large("event_bytes_max", sink);
+                    stage.end(sink);
+                } else {
+                    body.extend_from_slice(bytes);
+                }
+            }
+        }
+    }
+}
+
+impl Stage {
+    /// One payload of a text framing.
+    fn payload(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let trimmed = data.trim_matches(|c: char| c.is_ascii_whitespace());
+        if trimmed.is_empty() {
+            return;
+        }
+        self.saw_payload = true;
+        if trimmed == "[DONE]" {
+            let mut step = Step::new(&mut self.state, sink);
+            step.complete();
+            return self.end(sink);
+        }
+        match Json::parse(trimmed) {
+            Ok(json) => {
+                self.json(event, FrameKind::Data, &json, sink);
+            }
+            Err(error) => {
+                // `data:` lines that are JSON one by one but not joined were events (quirk S4).
+                let lines: Vec<_> = trimmed.split('\n').map(Json::parse).collect();
+                if lines.len() > 1 && lines.iter().all(Result::is_ok) {
+                    for json in lines.iter().flatten() {
+                        self.json(event, FrameKind::Data, json, sink);
+                    }
+                    return;
+                }
+                let mut step = Step::new(&mut self.state, sink);
+                if event == "error" {
+                    step.fail(UpstreamError { message: trimmed.to_owned(), ..UpstreamError::default() });
+                } else {
+                    step.problem(ProblemKind::InvalidEvent, &format!("{error}: {}", excerpt_of(trimmed)));
+                }
+            }
+        }
+    }
+
+    fn json(&mut self, event: &str, kind: FrameKind, json: &Json<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let mut step = Step::new(&mut self.state, sink);
+        let error = match (kind, event) {
+            (FrameKind::Exception, _) => Some(UpstreamError {
+                message: json.nonempty("message").map_or_else(|| excerpt_of(json.raw()), |text| text.into_owned()),
+                kind: Some(event.to_owned()),
+                code: None,
+            }),
+            (_, "error") => error_of(json).or_else(|| body::plain_error(json)),
+            _ => error_of(json),
+        };
+        // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
+        self.dialect.frame(&Frame { event, kind, json }, &mut step);
+        if let Some(error) = error {
+            step.fail(error);
+        }
+        if step.is_over() {
+            self.end(sink);
+        }
+    }
+
+    fn frame_item(&mut self, item: EventStreamItem<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        match item {
+            EventStreamItem::Frame(frame) => {
+                self.saw_payload = true;
+                let text = String::from_utf8_lossy(frame.payload);
+                let exception = frame.exception_type();
+                let (kind, event) = match exception {
+                    Some(exception) => (FrameKind::Exception, exception),
+                    None => (FrameKind::Data, frame.event_type()),
+                };
+                match Json::parse(&text) {
+                    Ok(json) => self.json(event, kind, &json, sink),
+                    Err(error) => {
+                        let mut step = Step::new(&mut self.state, sink);
+                        if kind == FrameKind::Exception {
+                            step.fail(UpstreamError {
+                                message: excerpt_of(&text),
+                                kind: Some(event.to_owned()),
+                                code: None,
+                            });
+                        } else {
+                            step.problem(ProblemKind::InvalidEvent, &format!("{error}: {}", excerpt_of(&text)));
+                        }
+                    }
+                }
+            }
+            EventStreamItem::Problem(kind) => {
+                let mut step = Step::new(&mut self.state, sink);
+                step.problem(kind, "");
+            }
+        }
+    }
+
+    /// `error: {...}` as a field of its own is an error (llama.cpp, GPUStack; quirk E2). Anything else that is no
+    /// field is kept, in case the body turns out to be no stream at all.
+    fn unknown_field(&mut self, name: &str, value: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        if name == "error" {
+            let error = match Json::parse(value.trim()) {
+                Ok(json) => error_of(&json).or_else(|| body::plain_error(&json)),
+                Err(_) => Some(UpstreamError { message: value.to_owned(), ..UpstreamError::default() }),
+            };
+            self.saw_payload = true;
+            if let Some(error) = error {
+                Step::new(&mut self.state, sink).fail(error);
+            }
+        } else if self.stray.is_none() {
+            self.stray = Some(if value.is_empty() { name.to_owned() } else { format!("{name}: {value}") });
+        }
+    }
+
+    fn too_large(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let mut step = Step::new(&mut self.state, sink);
+        step.problem(ProblemKind::LimitReached { limit: limit.to_owned() }, "");
+        // What was dropped may have held part of a call, so nothing of the step can be trusted to be whole.
+        step.fail(UpstreamError {
+            message: format!("the upstream sent more than {limit} allows"),
+            kind: Some(limit.to_owned()),
+            code: None,
+        });
+    }
+
+    /// Text that had to be copied was not UTF-8. (U+FFFD that was sent as such is data.)
+    fn note_bad_utf8(&mut self, data: &Cow<'_, str>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        if let Cow::Owned(text) = data {
+            Step::new(&mut self.state, sink).problem(ProblemKind::InvalidUtf8, text);
+        }
+    }
+
+    fn end(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let mut step = Step::new(&mut self.state, sink);
+        if !self.saw_payload
+            && let Some(stray) = self.stray.take()
+        {
+            step.fail(UpstreamError { message: stray, ..UpstreamError::default() });
+        }
+        self.dialect.end(&mut step);
+        step.close();
+        self.over = true;
     }
 }

@@ -1,8 +1,9 @@
 //! What a dialect talks to: it says what it read, this turns it into [`StepEvent`]s.
 
 use crate::assemble::{Assembly, CallDelta, CallHead};
+use crate::decoder::Think;
 use crate::dialect::Dialect;
-use crate::json::{Json, Surrogates};
+use crate::json::{Json, Surrogates, decode_string};
 use crate::limits::Limits;
 use crate::profile::Profile;
 use crate::vocabulary::{
@@ -24,13 +25,33 @@ pub(crate) struct StepState {
     offered: Vec<String>,
     pub(crate) first: Choice,
     others: BTreeMap<u32, Choice>,
-    usage: Usage,
-    usage_seen: bool,
+    usage: Option<Usage>,
     state: Option<Value>,
     error: Option<UpstreamError>,
     complete: bool,
+    over: bool,
+    effect: Effect,
     /// Offset of the frame being decoded, for problems.
     pub(crate) at: u64,
+}
+
+/// What the frame being decoded has done so far, for the fast path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    None,
+    /// One fragment, whose string body stands at this address.
+    One { target: Target, body_at: usize, body_len: usize },
+    /// Anything else.
+    Other,
+}
+
+/// Where a fragment goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Text,
+    Thinking,
+    Arguments(Slot),
 }
 
 /// One choice of a reply. All but the first are only reported.
@@ -55,7 +76,13 @@ impl Choice {
 }
 
 impl StepState {
-    pub(crate) fn new(dialect: Dialect, limits: Limits, profile: Profile, offered: Vec<String>) -> Self {
+    pub(crate) fn new(
+        dialect: Dialect,
+        limits: Limits,
+        profile: Profile,
+        think: Think,
+        offered: Vec<String>,
+    ) -> Self {
         let first = Choice::new(&limits, &profile, &offered);
         Self {
             dialect,
@@ -64,13 +91,38 @@ impl StepState {
             offered,
             first,
             others: BTreeMap::new(),
-            usage: Usage::default(),
-            usage_seen: false,
+            usage: None,
             state: None,
             error: None,
             complete: false,
+            over: false,
+            effect: Effect::None,
             at: 0,
         }
+    }
+
+    /// A new frame: its effects are counted from here.
+    pub(crate) fn begin_frame(&mut self) {
+        self.effect = Effect::None;
+    }
+
+    pub(crate) fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    pub(crate) fn event_bytes_max(&self) -> usize {
+        self.limits.event_bytes_max
+    }
+
+    fn touch(&mut self) {
+        self.effect = Effect::Other;
+    }
+
+    fn touch_fragment(&mut self, target: Target, body: &str) {
+        self.effect = match self.effect {
+            Effect::None => Effect::One { target, body_at: body.as_ptr() as usize, body_len: body.len() },
+            _ => Effect::Other,
+        };
     }
 }
 
@@ -93,9 +145,10 @@ impl<'s> Step<'s> {
     pub(crate) fn choice(&mut self, index: u32) {
         self.choice = index;
         if index != 0 {
+            self.state.touch();
             let state = &mut *self.state;
-            let Limits { calls_per_step_max, .. } = state.limits;
-            if state.others.len() < calls_per_step_max || state.others.contains_key(&index) {
+            let choices_max = state.limits.calls_per_step_max;
+            if state.others.len() < choices_max || state.others.contains_key(&index) {
                 state
                     .others
                     .entry(index)
@@ -106,12 +159,12 @@ impl<'s> Step<'s> {
 
     /// Visible text: a JSON string (nothing otherwise).
     pub(crate) fn text(&mut self, json: &Json<'_>) {
-        self.fragment(json, |choice| &mut choice.text, StepEvent::Text);
+        self.fragment(Target::Text, json);
     }
 
     /// Reasoning: a JSON string.
     pub(crate) fn thinking(&mut self, json: &Json<'_>) {
-        self.fragment(json, |choice| &mut choice.thinking, StepEvent::Thinking);
+        self.fragment(Target::Thinking, json);
     }
 
     /// The model thinks and does not say what (redacted or not summarised).
@@ -121,7 +174,10 @@ impl<'s> Step<'s> {
 
     /// A refusal: a JSON string.
     pub(crate) fn refusal(&mut self, json: &Json<'_>) {
-        self.fragment(json, |choice| &mut choice.refusal, StepEvent::Refusal);
+        let text = json.as_text(&mut self.choice_state().refusal);
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.emit(StepEvent::Refusal(text));
+        }
     }
 
     /// A picture made by the model.
@@ -139,6 +195,16 @@ impl<'s> Step<'s> {
         self.emit(StepEvent::Citation(json.to_value()));
     }
 
+    /// A source that was kept until now.
+    pub(crate) fn citation_value(&mut self, value: Value) {
+        self.emit(StepEvent::Citation(value));
+    }
+
+    /// The decoder has kept something of this frame for itself: frames like it need the full decode.
+    pub(crate) fn notice_change(&mut self) {
+        self.state.touch();
+    }
+
     /// A tool that the provider ran.
     pub(crate) fn hosted(&mut self, hosted: Hosted) {
         self.emit(StepEvent::Hosted(hosted));
@@ -148,16 +214,24 @@ impl<'s> Step<'s> {
 
     /// One entry of `tool_calls`.
     pub(crate) fn call_delta(&mut self, delta: CallDelta<'_>) {
-        self.with_calls(|calls, out, at| calls.delta(delta, out, at));
+        let is_bare = delta.id.is_empty() && delta.name.is_empty() && self.choice == 0;
+        let body = delta.arguments.and_then(Json::string_body).filter(|_| is_bare);
+        let before = self.calls().generation();
+        let slot = self.with_calls(|calls, out, at| calls.delta(delta, out, at));
+        match (slot, body) {
+            (Some(slot), Some(body)) if self.calls().generation() == before => {
+                self.state.touch_fragment(Target::Arguments(slot), body);
+            }
+            _ => self.state.touch(),
+        }
     }
 
     // --- calls whose identity is given by a block or item number ---
 
     /// A block opens: always a new call, whatever `key` named before. `key` is the dialect's block or item number.
     pub(crate) fn open_call(&mut self, key: u64, head: CallHead<'_>) -> Slot {
-        let mut slot = Slot(0);
-        self.with_calls(|calls, out, at| slot = calls.open_block(key, head, out, at));
-        slot
+        self.state.touch();
+        self.with_calls(|calls, out, at| calls.open_block(key, head, out, at))
     }
 
     /// The call that `key` names now.
@@ -169,17 +243,22 @@ impl<'s> Step<'s> {
     pub(crate) fn append_arguments(&mut self, slot: Slot, json: &Json<'_>) {
         if let Some(body) = json.string_body() {
             self.with_calls(|calls, out, at| calls.append_body(slot, body, out, at));
+            if self.choice == 0 {
+                self.state.touch_fragment(Target::Arguments(slot), body);
+            }
         }
     }
 
     /// Argument text follows.
     pub(crate) fn append_arguments_text(&mut self, slot: Slot, text: &str) {
+        self.state.touch();
         self.with_calls(|calls, out, at| calls.append(slot, text, out, at));
     }
 
     /// The whole argument text, once more or for the first time (`arguments.done`, `input` in a start event). A
     /// snapshot wins over what was appended; it is never appended to it.
     pub(crate) fn restate_arguments(&mut self, slot: Slot, text: &str) {
+        self.state.touch();
         self.with_calls(|calls, out, at| calls.restate(slot, text, out, at));
     }
 
@@ -190,18 +269,19 @@ impl<'s> Step<'s> {
 
     /// The upstream says that the call is complete.
     pub(crate) fn seal_call(&mut self, slot: Slot) {
+        self.state.touch();
         self.with_calls(|calls, out, at| calls.seal_explicit(slot, out, at));
     }
 
     /// A whole call in one event (Gemini, Ollama): opened, filled and sealed. `arguments` is JSON text; empty = none.
     pub(crate) fn whole_call(&mut self, head: CallHead<'_>, arguments: &str) -> Slot {
-        let mut slot = Slot(0);
+        self.state.touch();
         self.with_calls(|calls, out, at| {
-            slot = calls.open(head, out, at);
+            let slot = calls.open(head, out, at);
             calls.append(slot, arguments, out, at);
             calls.seal_explicit(slot, out, at);
-        });
-        slot
+            slot
+        })
     }
 
     /// The upstream began a second generation in this stream: every call so far is void.
@@ -214,23 +294,27 @@ impl<'s> Step<'s> {
 
     /// Tokens; fields that are set replace earlier ones.
     pub(crate) fn usage(&mut self, usage: Usage) {
-        let merged = &mut self.state.usage;
-        let before = (*merged, self.state.usage_seen);
-        merged.input_tokens = usage.input_tokens.or(merged.input_tokens);
-        merged.output_tokens = usage.output_tokens.or(merged.output_tokens);
-        merged.cached_input_tokens = usage.cached_input_tokens.or(merged.cached_input_tokens);
-        merged.reasoning_tokens = usage.reasoning_tokens.or(merged.reasoning_tokens);
-        self.state.usage_seen = true;
-        if before != (*merged, true) {
-            let usage = *merged;
-            (self.sink)(StepEvent::Usage(usage));
+        let before = self.state.usage;
+        let known = before.unwrap_or_default();
+        let merged = Usage {
+            input_tokens: usage.input_tokens.or(known.input_tokens),
+            output_tokens: usage.output_tokens.or(known.output_tokens),
+            cached_input_tokens: usage.cached_input_tokens.or(known.cached_input_tokens),
+            reasoning_tokens: usage.reasoning_tokens.or(known.reasoning_tokens),
+        };
+        if before != Some(merged) {
+            self.state.usage = Some(merged);
+            self.state.touch();
+            (self.sink)(StepEvent::Usage(merged));
         }
     }
 
     /// Why the model stopped. Empty `raw` is no reason; the last one counts.
     pub(crate) fn finish(&mut self, reason: FinishReason, raw: &str) {
-        if !raw.is_empty() {
-            self.choice_state().finish = Some((reason, raw.to_owned()));
+        let known = &mut self.choice_state().finish;
+        if !raw.is_empty() && known.as_ref().is_none_or(|known| (known.0, known.1.as_str()) != (reason, raw)) {
+            *known = Some((reason, raw.to_owned()));
+            self.state.touch();
         }
     }
 
@@ -239,13 +323,24 @@ impl<'s> Step<'s> {
         self.choice_state().finish.is_some()
     }
 
-    /// The protocol's end marker was seen (for Chat Completions a finish reason is one as well).
+    /// The protocol's end marker was seen (for Chat Completions a finish reason is one as well). Reading goes on:
+    /// usage and late text may follow.
     pub(crate) fn complete(&mut self) {
-        self.state.complete = true;
+        if !std::mem::replace(&mut self.state.complete, true) {
+            self.state.touch();
+        }
+    }
+
+    /// The end marker after which nothing can follow: the step ends with this frame.
+    pub(crate) fn complete_and_over(&mut self) {
+        self.complete();
+        self.state.over = true;
+        self.state.touch();
     }
 
     /// The upstream reports an error; open calls become unusable.
     pub(crate) fn fail(&mut self, error: UpstreamError) {
+        self.state.touch();
         if self.state.error.is_none() {
             self.state.error = Some(error);
         }
@@ -260,17 +355,14 @@ impl<'s> Step<'s> {
     /// What must be sent back on the next call, in the dialect's own form. The last value counts; it is emitted
     /// once, before the end.
     pub(crate) fn echo(&mut self, value: Value) {
+        self.state.touch();
         self.state.state = Some(value);
     }
 
     // --- the end, called by the decoder ---
 
-    pub(crate) fn has_failed(&self) -> bool {
-        self.state.error.is_some()
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        self.state.complete
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.over
     }
 
     /// Closes every call, then says why and how the step ended.
@@ -329,34 +421,68 @@ impl<'s> Step<'s> {
         &mut self.choice_state().calls
     }
 
-    fn with_calls(&mut self, act: impl FnOnce(&mut Assembly, Sink<'_>, u64)) {
+    fn with_calls<T>(&mut self, act: impl FnOnce(&mut Assembly, Sink<'_>, u64) -> T) -> T {
         let at = self.state.at;
-        match self.choice {
-            0 => act(&mut self.state.first.calls, self.sink, at),
-            index => {
-                let Some(choice) = self.state.others.get_mut(&index) else { return };
-                let sink = &mut *self.sink;
-                act(&mut choice.calls, &mut |event| wrap(index, event, sink), at);
+        let sink = &mut *self.sink;
+        match (self.choice, self.state.others.get_mut(&self.choice)) {
+            (index, Some(choice)) if index != 0 => {
+                act(&mut choice.calls, &mut |event| wrap(index, event, sink), at)
             }
+            // Choices beyond the limit are read into the void.
+            (index, None) if index != 0 => {
+                act(&mut Assembly::new(&self.state.limits, &self.state.profile, &[]), &mut |_| {}, at)
+            }
+            _ => act(&mut self.state.first.calls, sink, at),
         }
     }
 
+    /// Anything but a fragment.
     fn emit(&mut self, event: StepEvent<'_>) {
+        self.state.touch();
+        self.send(event);
+    }
+
+    fn send(&mut self, event: StepEvent<'_>) {
         match self.choice {
             0 => (self.sink)(event),
             index => wrap(index, event, self.sink),
         }
     }
 
-    fn fragment<'a>(
-        &mut self,
-        json: &Json<'a>,
-        carry: impl Fn(&mut Choice) -> &mut Surrogates,
-        event: impl Fn(Cow<'a, str>) -> StepEvent<'a>,
-    ) {
-        if let Some(text) = json.as_text(carry(self.choice_state())).filter(|text| !text.is_empty()) {
-            self.emit(event(text));
+    fn fragment(&mut self, target: Target, json: &Json<'_>) {
+        let Some(body) = json.string_body().filter(|body| !body.is_empty()) else { return };
+        match self.choice {
+            0 => self.state.touch_fragment(target, body),
+            _ => self.state.touch(),
         }
+        self.fragment_body(target, body);
+    }
+
+    /// A fragment as it stands between its quotes. The fast path comes in here, so that both ways are one from here on.
+    pub(crate) fn fragment_body(&mut self, target: Target, body: &str) {
+        let choice = self.choice_state();
+        match target {
+            Target::Text => {
+                let text = decode_string(body, &mut choice.text);
+                self.text_str(text);
+            }
+            Target::Thinking => {
+                let text = decode_string(body, &mut choice.thinking);
+                if !text.is_empty() {
+                    self.send(StepEvent::Thinking(text));
+                }
+            }
+            Target::Arguments(slot) => {
+                self.with_calls(|calls, out, at| calls.append_body(slot, body, out, at));
+            }
+        }
+    }
+
+    fn text_str(&mut self, text: Cow<'_, str>) {
+        if text.is_empty() {
+            return;
+        }
+        self.send(StepEvent::Text(text));
     }
 
     fn flush_surrogates(&mut self) {

@@ -1,10 +1,20 @@
 //! Fragments to calls: the only place that knows the upstream's `index`.
+//!
+//! A call's identity is evidence, not one field: number, id, name and the shape of the arguments decide together
+//! whether a fragment opens a call or continues one (`resolve`). Its arguments are data: appended, never
+//! deduplicated, and judged once, when the call ends (`settle`). // R: W3, W4
 
-use crate::json::Json;
+mod resolve;
+mod settle;
+
+use crate::json::{ArgumentsReader, Json, Surrogates, decode_string};
 use crate::limits::Limits;
 use crate::profile::Profile;
-use crate::step::Sink;
-use crate::vocabulary::{CallKind, Slot};
+use crate::step::{Sink, excerpt_of};
+use crate::vocabulary::{
+    BrokenCall, CallKind, Problem, ProblemKind, RawArguments, Repair, Seal, Slot, StepEvent, UpstreamCallId, WireName,
+};
+use std::borrow::Cow;
 
 /// What opens a call of a dialect with blocks or whole calls.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,32 +43,408 @@ pub(crate) struct CallDelta<'a> {
 }
 
 /// The calls of one choice.
-pub(crate) struct Assembly {}
+pub(crate) struct Assembly {
+    calls: Vec<CallInProgress>,
+    arguments_bytes_max: usize,
+    calls_per_step_max: usize,
+    profile: Profile,
+    offered: Vec<String>,
+    /// Changes whenever a fragment without a head could go to another call than before.
+    generation: u64,
+}
+
+/// Stands for a call beyond `calls_per_step_max`: nothing that is said of it has any effect.
+const DROPPED: Slot = Slot(u32::MAX);
+
+/// One call while it arrives.
+struct CallInProgress {
+    /// Their number on the wire, if they gave one.
+    index: Option<i64>,
+    /// The dialect's block number.
+    block: Option<u64>,
+    position: u32,
+    /// Their id as first seen, even if an earlier call has the same.
+    id: String,
+    id_is_usable: bool,
+    name: String,
+    kind: CallKind,
+    reader: ArgumentsReader,
+    /// Text of a custom tool, which is not JSON.
+    free_text: String,
+    carry: Surrogates,
+    /// Fragments so far, where the last one begins, and whether each began with the one before (quirk A5).
+    fragments: u32,
+    last_fragment_at: usize,
+    cumulative: bool,
+    announced: bool,
+    ending: Ending,
+    too_large: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Open,
+    Sealed(Seal),
+    Broken,
+}
+
+impl CallInProgress {
+    fn text(&self) -> &str {
+        match self.kind {
+            CallKind::Function => self.reader.text(),
+            CallKind::Custom => &self.free_text,
+        }
+    }
+
+    fn has_text(&self) -> bool {
+        !self.text().is_empty()
+    }
+}
 
 impl Assembly {
-    pub(crate) fn new(_limits: &Limits, _profile: &Profile, _offered: &[String]) -> Self {
-        Self {}
+    pub(crate) fn new(limits: &Limits, profile: &Profile, offered: &[String]) -> Self {
+        Self {
+            calls: Vec::new(),
+            arguments_bytes_max: limits.arguments_bytes_max,
+            calls_per_step_max: limits.calls_per_step_max,
+            profile: profile.clone(),
+            offered: offered.to_vec(),
+            generation: 0,
+        }
     }
-    pub(crate) fn delta(&mut self, _delta: CallDelta<'_>, _out: Sink<'_>, _at: u64) {}
-    pub(crate) fn open_block(&mut self, _key: u64, _head: CallHead<'_>, _out: Sink<'_>, _at: u64) -> Slot {
-        Slot(0)
-    }
-    pub(crate) fn open(&mut self, _head: CallHead<'_>, _out: Sink<'_>, _at: u64) -> Slot {
-        Slot(0)
-    }
-    pub(crate) fn block(&self, _key: u64) -> Option<Slot> {
-        None
-    }
-    pub(crate) fn is_empty(&self, _slot: Slot) -> bool {
-        true
-    }
-    pub(crate) fn append_body(&mut self, _slot: Slot, _body: &str, _out: Sink<'_>, _at: u64) {}
-    pub(crate) fn append(&mut self, _slot: Slot, _text: &str, _out: Sink<'_>, _at: u64) {}
-    pub(crate) fn restate(&mut self, _slot: Slot, _text: &str, _out: Sink<'_>, _at: u64) {}
-    pub(crate) fn seal_explicit(&mut self, _slot: Slot, _out: Sink<'_>, _at: u64) {}
-    pub(crate) fn void_all(&mut self, _out: Sink<'_>, _at: u64) {}
-    pub(crate) fn close(&mut self, _cut: bool, _out: Sink<'_>, _at: u64) {}
+
+    /// Are there any calls that the caller was told of?
     pub(crate) fn has_calls(&self) -> bool {
-        false
+        self.calls.iter().any(|call| call.announced)
     }
+
+    /// Names and argument texts of the calls so far.
+    pub(crate) fn structured(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.calls.iter().map(|call| (call.name.as_str(), call.text()))
+    }
+
+    /// See [`Assembly::generation`] (the field).
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    // --- opening ---
+
+    /// A call with a known head.
+    pub(crate) fn open(&mut self, head: CallHead<'_>, out: Sink<'_>, at: u64) -> Slot {
+        let slot = self.open_at(None, 0, head, out, at);
+        self.announce_if_named(slot, out);
+        slot
+    }
+
+    /// A call of a numbered block; `key` names it from now on.
+    pub(crate) fn open_block(&mut self, key: u64, head: CallHead<'_>, out: Sink<'_>, at: u64) -> Slot {
+        let slot = self.open_at(None, 0, head, out, at);
+        if let Some(call) = self.call_mut(slot) {
+            call.block = Some(key);
+        }
+        self.announce_if_named(slot, out);
+        slot
+    }
+
+    /// The newest call of a numbered block.
+    pub(crate) fn block(&self, key: u64) -> Option<Slot> {
+        let at = self.calls.iter().rposition(|call| call.block == Some(key))?;
+        Some(Slot(at as u32))
+    }
+
+    fn open_at(
+        &mut self,
+        index: Option<i64>,
+        position: u32,
+        head: CallHead<'_>,
+        out: Sink<'_>,
+        at: u64,
+    ) -> Slot {
+        if self.calls.len() >= self.calls_per_step_max {
+            let limit = "calls_per_step_max".to_owned();
+            report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
+            return DROPPED;
+        }
+        self.generation += 1;
+        let slot = Slot(self.calls.len() as u32);
+        let id_is_usable = !head.id.is_empty() && self.calls.iter().all(|call| call.id != head.id);
+        if !head.id.is_empty() && !id_is_usable {
+            report(out, ProblemKind::IdChanged, at, head.id, Some(slot));
+        }
+        self.calls.push(CallInProgress {
+            index,
+            block: None,
+            position,
+            id: head.id.to_owned(),
+            id_is_usable,
+            name: head.name.to_owned(),
+            kind: head.kind,
+            reader: ArgumentsReader::default(),
+            free_text: String::new(),
+            carry: Surrogates::default(),
+            fragments: 0,
+            last_fragment_at: 0,
+            cumulative: true,
+            announced: false,
+            ending: Ending::Open,
+            too_large: false,
+        });
+        // A call that opens tells that the names before it are whole.
+        for earlier in 0..slot.0 {
+            self.announce_if_named(Slot(earlier), out);
+            if self.profile.sequential_calls {
+                self.seal_if_whole(Slot(earlier), Seal::Successor, out, at);
+            }
+        }
+        self.announce_if_offered(slot, out);
+        slot
+    }
+
+    // --- announcing: as soon as the name is known to be whole ---
+
+    /// The name equals an offered tool's. // R: T5
+    fn announce_if_offered(&mut self, slot: Slot, out: Sink<'_>) {
+        if self.call(slot).is_some_and(|call| self.offered.contains(&call.name)) {
+            self.announce_if_named(slot, out);
+        }
+    }
+
+    fn announce_if_named(&mut self, slot: Slot, out: Sink<'_>) {
+        if self.call(slot).is_some_and(|call| !call.name.is_empty()) {
+            self.announce(slot, out);
+        }
+    }
+
+    fn announce(&mut self, slot: Slot, out: Sink<'_>) {
+        let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
+        if call.announced {
+            return;
+        }
+        call.announced = true;
+        let upstream_id = call.id_is_usable.then(|| UpstreamCallId::new(call.id.as_str()));
+        let name = WireName::new(call.name.as_str());
+        out(StepEvent::CallOpened { slot, position: call.position, upstream_id, name, kind: call.kind });
+        if call.has_text() {
+            out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(call.text()) });
+        }
+    }
+
+    // --- arguments ---
+
+    /// Nothing but the head has arrived.
+    pub(crate) fn is_empty(&self, slot: Slot) -> bool {
+        self.call(slot).is_none_or(|call| !call.has_text())
+    }
+
+    /// Appends the body of a JSON string (escapes still in it), joining halves of surrogate pairs.
+    pub(crate) fn append_body(&mut self, slot: Slot, body: &str, out: Sink<'_>, at: u64) {
+        let Some(call) = self.call_mut(slot) else { return };
+        let mut carry = std::mem::take(&mut call.carry);
+        let text = decode_string(body, &mut carry);
+        if let Some(call) = self.call_mut(slot) {
+            call.carry = carry;
+        }
+        self.append(slot, &text, out, at);
+    }
+
+    /// Appends argument text.
+    pub(crate) fn append(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+        if text.is_empty() {
+            return;
+        }
+        let limit = self.arguments_bytes_max;
+        let Some(call) = self.call_mut(slot) else { return };
+        if call.text().len() + text.len() > limit {
+            if !std::mem::replace(&mut call.too_large, true) {
+                let limit = "arguments_bytes_max".to_owned();
+                report(out, ProblemKind::LimitReached { limit }, at, text, Some(slot));
+            }
+            return;
+        }
+        if call.ending != Ending::Open {
+            if call.ending == Ending::Broken || text.trim_ascii().is_empty() {
+                return;
+            }
+            self.reopen(slot, text, out, at);
+        }
+        self.announce_if_named(slot, out);
+        let placeholders = self.profile.placeholder_arguments || self.profile.cumulative_arguments;
+        let Some(call) = self.call_mut(slot) else { return };
+        if call.kind == CallKind::Custom {
+            call.free_text.push_str(text);
+        } else {
+            if call.cumulative && call.fragments > 0 {
+                call.cumulative = text.starts_with(&call.reader.text()[call.last_fragment_at..]);
+            }
+            call.fragments = call.fragments.saturating_add(1);
+            call.last_fragment_at = call.reader.text().len();
+            call.reader.push(text);
+        }
+        if call.announced {
+            out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(text) });
+        }
+        // Closed at the top level: evidence, unless it could be a placeholder or a snapshot. `{}` never is.
+        if call.kind == CallKind::Function
+            && call.announced
+            && !placeholders
+            && call.reader.is_closed()
+            && call.reader.text().trim_ascii_start().starts_with('{')
+            && !is_empty_object(call.reader.text())
+        {
+            self.seal_if_whole(slot, Seal::Balanced, out, at);
+        }
+    }
+
+    /// The whole argument text, once more or for the first time: a snapshot replaces, it is never appended (P3).
+    pub(crate) fn restate(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+        let Some(call) = self.call(slot) else { return };
+        let blank = text.trim_ascii().is_empty() || (is_empty_object(text) && call.has_text());
+        if blank || call.text() == text || call.ending == Ending::Broken {
+            return;
+        }
+        if call.has_text() || call.ending != Ending::Open {
+            if is_same_document(call.text(), text) {
+                return;
+            }
+            self.reset(slot, text, out, at);
+        }
+        self.append(slot, text, out, at);
+    }
+
+    /// Bytes after a seal: what is known so far is said again, then the rest follows.
+    fn reopen(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+        report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
+        out(StepEvent::CallReopened { slot });
+        if let Some(call) = self.call_mut(slot) {
+            call.ending = Ending::Open;
+            out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(call.text()) });
+        }
+    }
+
+    /// What is known so far is void.
+    fn reset(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+        report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
+        out(StepEvent::CallReopened { slot });
+        if let Some(call) = self.call_mut(slot) {
+            call.ending = Ending::Open;
+            call.reader = ArgumentsReader::default();
+            call.free_text.clear();
+            call.fragments = 0;
+            call.last_fragment_at = 0;
+            call.cumulative = true;
+        }
+    }
+
+    // --- ending ---
+
+    /// The upstream says that the call is complete.
+    pub(crate) fn seal_explicit(&mut self, slot: Slot, out: Sink<'_>, at: u64) {
+        self.end_call(slot, Seal::Explicit, Cut::No, out, at);
+    }
+
+    /// The upstream began a second generation: nothing before it is to be run.
+    pub(crate) fn void_all(&mut self, out: Sink<'_>, _at: u64) {
+        for slot in (0..self.calls.len() as u32).map(Slot) {
+            self.announce(slot, out);
+            let Some(call) = self.call_mut(slot) else { continue };
+            match std::mem::replace(&mut call.ending, Ending::Broken) {
+                Ending::Broken => continue,
+                Ending::Sealed(_) => out(StepEvent::CallReopened { slot }),
+                Ending::Open => {}
+            }
+            let raw = RawArguments(call.text().to_owned());
+            // Its number and id may come again for a call of the new generation.
+            (call.index, call.block) = (None, None);
+            call.id.clear();
+            let message = "the upstream began the reply again".to_owned();
+            out(StepEvent::CallBroken { slot, why: BrokenCall::Ambiguous { message }, raw });
+        }
+        self.generation += 1;
+    }
+
+    /// The step is over.
+    pub(crate) fn close(&mut self, cut: bool, out: Sink<'_>, at: u64) {
+        let cut = if cut { Cut::Yes } else { Cut::No };
+        for slot in (0..self.calls.len() as u32).map(Slot) {
+            self.end_call(slot, Seal::Terminal, cut, out, at);
+        }
+    }
+
+    fn seal_if_whole(&mut self, slot: Slot, seal: Seal, out: Sink<'_>, at: u64) {
+        if self.call(slot).is_some_and(|call| {
+            call.ending == Ending::Open && !call.too_large && call.announced && call.reader.check_whole().is_ok()
+        }) {
+            self.end_call(slot, seal, Cut::No, out, at);
+        }
+    }
+
+    fn end_call(&mut self, slot: Slot, seal: Seal, cut: Cut, out: Sink<'_>, at: u64) {
+        let Some(call) = self.call_mut(slot) else { return };
+        if call.ending != Ending::Open {
+            return;
+        }
+        if let Some(lone) = call.carry.finish() {
+            self.append(slot, lone.encode_utf8(&mut [0; 4]), out, at);
+        }
+        self.announce(slot, out);
+        let profile = &self.profile;
+        let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
+        match settle::settle(call, cut, profile) {
+            Ok(mut arguments) => {
+                if call.carry.had_lone() {
+                    arguments.repairs.push(Repair::LoneSurrogate);
+                }
+                call.ending = Ending::Sealed(seal);
+                for repair in &arguments.repairs {
+                    // Nothing sent for a call without arguments is what most servers do, not a finding.
+                    if *repair != Repair::EmptyIsObject || call.has_text() {
+                        report(out, ProblemKind::Repaired { repair: *repair }, at, call.text(), Some(slot));
+                    }
+                }
+                // What has merely closed before the stream was cut is not what the model may have meant to say.
+                let seal = if cut == Cut::Yes { seal.min(Seal::Balanced) } else { seal };
+                out(StepEvent::CallSealed { slot, seal, arguments });
+            }
+            Err(why) => {
+                call.ending = Ending::Broken;
+                let raw = RawArguments(call.text().to_owned());
+                out(StepEvent::CallBroken { slot, why, raw });
+            }
+        }
+    }
+
+    // --- inside ---
+
+    fn call(&self, slot: Slot) -> Option<&CallInProgress> {
+        self.calls.get(slot.0 as usize)
+    }
+
+    fn call_mut(&mut self, slot: Slot) -> Option<&mut CallInProgress> {
+        self.calls.get_mut(slot.0 as usize)
+    }
+}
+
+/// Whether the stream or the token budget ended inside the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Yes,
+    No,
+}
+
+fn is_empty_object(text: &str) -> bool {
+    let inside = text.trim_ascii().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
+/// Equal as JSON values; texts that are not JSON are never equal.
+fn is_same_document(a: &str, b: &str) -> bool {
+    match (Json::parse(a), Json::parse(b)) {
+        (Ok(a), Ok(b)) => a.to_value() == b.to_value(),
+        _ => false,
+    }
+}
+
+fn report(out: Sink<'_>, kind: ProblemKind, at: u64, excerpt: &str, slot: Option<Slot>) {
+    out(StepEvent::Problem(Problem { kind, at, excerpt: excerpt_of(excerpt), slot }));
 }

@@ -147,6 +147,16 @@ pub(crate) trait Decode: Send {
     fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>);
     /// The bytes have ended, or the end marker was seen. For late flushes only (`Opaque` goes here).
     fn end(&mut self, _step: &mut Step<'_>) {}
+    /// For dialects whose fragments mean the same whatever came before (no state of the decoder's own changes with
+    /// them): top-level members that are never read, so that events differing only there and in one string may take
+    /// the fast path. `None`: no fast path.
+    fn ignored_members(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+    /// The dialect also streams as a top-level JSON array (Gemini without `alt=sse`).
+    fn streams_an_array(&self) -> bool {
+        false
+    }
 }
 
 /// Whether the reply is to be streamed.

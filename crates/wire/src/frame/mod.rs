@@ -2,6 +2,10 @@
 
 mod event_stream;
 mod json_array;
+mod lines;
+mod sse;
 
 pub use event_stream::{EventStreamFrame, EventStreamFramer, EventStreamItem};
 pub use json_array::{ArrayEnd, JsonArrayFramer};
+pub use lines::{Line, LineFramer};
+pub use sse::{SseEvent, SseFramer, SseItem};

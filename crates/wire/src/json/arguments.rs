@@ -1,9 +1,19 @@
-//! Argument text as it arrives.
+//! Argument text as it arrives: checked byte by byte, readable at any moment.
+//!
+//! Two readers run over the same text. The checker is strict JSON, sees every byte once, and knows at once when the
+//! top level has closed; nothing is ever parsed again. The builder makes the partial value and is only brought up to
+//! date when somebody asks for it, so that reading after every fragment still costs each byte once. // R: W6
 
-use serde_json::Value;
+use super::document::number;
+use super::string::{Surrogates, decode_string};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Deepest nesting of arguments. Deeper text is invalid: values are dropped recursively by everyone who reads them.
+pub const ARGUMENTS_DEPTH_MAX: usize = 256;
 
 /// Why argument text is not one JSON document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArgumentsError {
     /// Byte offset in the text.
     pub at: usize,
@@ -11,23 +21,516 @@ pub struct ArgumentsError {
     pub what: &'static str,
 }
 
-/// Reads one JSON document in fragments: linear, readable at any moment, knows when the top level has closed.
+impl fmt::Display for ArgumentsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.at)
+    }
+}
+
+/// Reads one JSON document in fragments.
 #[derive(Clone, Debug, Default)]
 pub struct ArgumentsReader {
     text: String,
+    state: State,
+    open: Vec<Container>,
+    error: Option<ArgumentsError>,
+    closed_at: usize,
+    partial: Partial,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Container {
+    Object,
+    Array,
+}
+
+/// Where the checker stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// A value is due.
+    #[default]
+    Value,
+    /// A value or `]`.
+    FirstItem,
+    /// A member name or `}`.
+    FirstName,
+    /// A member name.
+    Name,
+    /// `:`.
+    Colon,
+    /// `,` or the end of the container.
+    Next,
+    /// Inside a string.
+    String(Quoted),
+    /// After a backslash.
+    Escape(Quoted),
+    /// Inside `\uXXXX`, with so many digits to come.
+    Unicode(Quoted, u8),
+    /// Inside a number.
+    Number(Digits),
+    /// Inside `true`, `false` or `null`: what is still to come.
+    Word(&'static [u8]),
+    /// The top level has closed.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quoted {
+    Name,
+    Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Digits {
+    Minus,
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    E,
+    ESign,
+    Exponent,
 }
 
 impl ArgumentsReader {
-    /// Takes the next fragment.
+    /// Takes the next fragment. Escapes may be cut anywhere.
     pub fn push(&mut self, fragment: &str) {
+        let from = self.text.len();
         self.text.push_str(fragment);
+        if self.error.is_none() {
+            self.check(from);
+        }
     }
+
     /// The text so far.
     pub fn text(&self) -> &str {
         &self.text
     }
-    /// The value so far.
+
+    /// Nothing but white space so far.
+    pub fn is_blank(&self) -> bool {
+        self.state == State::Value && self.open.is_empty() && self.error.is_none()
+    }
+
+    /// The top level has closed, and only white space followed. A number at the top level never closes by itself.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed && self.error.is_none()
+    }
+
+    /// How long the document was when it closed, if it has.
+    pub fn closed_len(&self) -> Option<usize> {
+        (self.closed_at > 0).then_some(self.closed_at)
+    }
+
+    /// What is wrong so far. Text that merely has not ended is not wrong.
+    pub fn error(&self) -> Option<ArgumentsError> {
+        self.error
+    }
+
+    /// Is the text, as it stands, one whole document?
+    pub fn check_whole(&self) -> Result<(), ArgumentsError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        match self.state {
+            State::Closed => Ok(()),
+            State::Number(digits) if self.open.is_empty() && digits.may_end() => Ok(()),
+            _ => Err(ArgumentsError { at: self.text.len(), what: "the text ends before the document does" }),
+        }
+    }
+
+    /// The value so far: strings as far as they have come, open containers closed, numbers and words once they are
+    /// whole. For display only; nothing is ever run from it.
     pub fn partial(&mut self) -> Option<&Value> {
-        None
+        let end = self.error.map_or(self.text.len(), |error| error.at);
+        self.partial.advance(&self.text[..end]);
+        self.partial.root.as_ref()
+    }
+
+    fn fail(&mut self, at: usize, what: &'static str) {
+        self.error = Some(ArgumentsError { at, what });
+    }
+
+    fn check(&mut self, from: usize) {
+        let mut at = from;
+        while let Some(&byte) = self.text.as_bytes().get(at) {
+            if let State::String(quoted) = self.state {
+                at = self.skip_plain(at);
+                let Some(&byte) = self.text.as_bytes().get(at) else { return };
+                match byte {
+                    b'"' if quoted == Quoted::Name => self.state = State::Colon,
+                    b'"' => self.value_ends(at + 1),
+                    b'\\' => self.state = State::Escape(quoted),
+                    _ => return self.fail(at, "a raw control character in a string"),
+                }
+                at += 1;
+                continue;
+            }
+            if let Err(what) = self.step(byte, at) {
+                return self.fail(at, what);
+            }
+            at += 1;
+        }
+    }
+
+    /// The next byte from `at` that means something inside a string.
+    fn skip_plain(&self, mut at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(at) {
+            if byte == b'"' || byte == b'\\' || byte < 0x20 {
+                break;
+            }
+            at += 1;
+        }
+        at
+    }
+
+    fn value_ends(&mut self, at: usize) {
+        if self.open.is_empty() {
+            self.state = State::Closed;
+            self.closed_at = at;
+        } else {
+            self.state = State::Next;
+        }
+    }
+
+    fn step(&mut self, byte: u8, at: usize) -> Result<(), &'static str> {
+        match self.state {
+            State::Number(digits) => {
+                return match digits.next(byte) {
+                    Some(next) => {
+                        self.state = State::Number(next);
+                        Ok(())
+                    }
+                    None if digits.may_end() => {
+                        self.value_ends(at);
+                        self.step(byte, at)
+                    }
+                    None => Err("a digit was expected"),
+                };
+            }
+            State::Word(rest) => {
+                return match rest {
+                    [expected, rest @ ..] if *expected == byte => {
+                        if rest.is_empty() {
+                            self.value_ends(at + 1);
+                        } else {
+                            self.state = State::Word(rest);
+                        }
+                        Ok(())
+                    }
+                    _ => Err("not a JSON value"),
+                };
+            }
+            State::Escape(quoted) => {
+                self.state = match byte {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => State::String(quoted),
+                    b'u' => State::Unicode(quoted, 4),
+                    _ => return Err("an escape that JSON does not have"),
+                };
+                return Ok(());
+            }
+            State::Unicode(quoted, left) => {
+                if !byte.is_ascii_hexdigit() {
+                    return Err("four hexadecimal digits were expected");
+                }
+                self.state = if left == 1 { State::String(quoted) } else { State::Unicode(quoted, left - 1) };
+                return Ok(());
+            }
+            _ => {}
+        }
+        match (self.state, byte) {
+            (_, b' ' | b'\n' | b'\t' | b'\r') => {}
+            (State::FirstItem, b']') => self.close(at),
+            (State::FirstName, b'}') => self.close(at),
+            (State::Value | State::FirstItem, _) => return self.begin(byte),
+            (State::FirstName | State::Name, b'"') => self.state = State::String(Quoted::Name),
+            (State::FirstName | State::Name, _) => return Err("a member name in quotes was expected"),
+            (State::Colon, b':') => self.state = State::Value,
+            (State::Colon, _) => return Err("`:` was expected"),
+            (State::Next, b',') => {
+                self.state = match self.open.last() {
+                    Some(Container::Object) => State::Name,
+                    _ => State::Value,
+                };
+            }
+            (State::Next, b'}') if self.open.last() == Some(&Container::Object) => self.close(at),
+            (State::Next, b']') if self.open.last() == Some(&Container::Array) => self.close(at),
+            (State::Next, _) => return Err("`,` or the end of the container was expected"),
+            (State::Closed, _) => return Err("text after the document"),
+            (State::String(_) | State::Escape(_) | State::Unicode(..) | State::Number(_) | State::Word(_), _) => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, byte: u8) -> Result<(), &'static str> {
+        self.state = match byte {
+            b'{' | b'[' if self.open.len() >= ARGUMENTS_DEPTH_MAX => return Err("nested too deeply"),
+            b'{' => {
+                self.open.push(Container::Object);
+                State::FirstName
+            }
+            b'[' => {
+                self.open.push(Container::Array);
+                State::FirstItem
+            }
+            b'"' => State::String(Quoted::Value),
+            b'-' => State::Number(Digits::Minus),
+            b'0' => State::Number(Digits::Zero),
+            b'1'..=b'9' => State::Number(Digits::Whole),
+            b't' => State::Word(b"rue"),
+            b'f' => State::Word(b"alse"),
+            b'n' => State::Word(b"ull"),
+            _ => return Err("not a JSON value"),
+        };
+        Ok(())
+    }
+
+    fn close(&mut self, at: usize) {
+        self.open.pop();
+        self.value_ends(at + 1);
+    }
+}
+
+impl Digits {
+    fn next(self, byte: u8) -> Option<Digits> {
+        use Digits as D;
+        Some(match (self, byte) {
+            (D::Minus, b'0') => D::Zero,
+            (D::Minus | D::Whole, b'0'..=b'9') => D::Whole,
+            (D::Zero | D::Whole, b'.') => D::Point,
+            (D::Point | D::Fraction, b'0'..=b'9') => D::Fraction,
+            (D::Zero | D::Whole | D::Fraction, b'e' | b'E') => D::E,
+            (D::E, b'+' | b'-') => D::ESign,
+            (D::E | D::ESign | D::Exponent, b'0'..=b'9') => D::Exponent,
+            _ => return None,
+        })
+    }
+
+    fn may_end(self) -> bool {
+        matches!(self, Digits::Zero | Digits::Whole | Digits::Fraction | Digits::Exponent)
+    }
+}
+
+/// The value so far. What is being filled is always the last child of the last child, so no path is kept.
+#[derive(Clone, Debug, Default)]
+struct Partial {
+    root: Option<Value>,
+    consumed: usize,
+    depth: usize,
+    filling: Filling,
+    carry: Surrogates,
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Filling {
+    #[default]
+    Between,
+    Name,
+    Text,
+    Scalar {
+        from: usize,
+    },
+    /// A name has ended; its value is due.
+    Named,
+}
+
+impl Partial {
+    /// Takes text that the checker has accepted, from where it stopped last time.
+    fn advance(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        while let Some(&byte) = bytes.get(self.consumed) {
+            let at = self.consumed;
+            match self.filling {
+                Filling::Name | Filling::Text => {
+                    let Some((run, ended)) = string_run(&text[at..]) else { return };
+                    let piece = decode_string(&text[at..at + run], &mut self.carry).into_owned();
+                    self.grow(&piece);
+                    self.consumed += run;
+                    if ended {
+                        if let Some(lone) = self.carry.finish() {
+                            self.grow(lone.encode_utf8(&mut [0; 4]));
+                        }
+                        self.filling = if self.filling == Filling::Name { Filling::Named } else { Filling::Between };
+                        self.consumed += 1;
+                    } else if run == 0 {
+                        return;
+                    }
+                    continue;
+                }
+                Filling::Scalar { from } => {
+                    if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-') {
+                        self.consumed += 1;
+                    } else {
+                        self.filling = Filling::Between;
+                        self.place(scalar(&text[from..at]));
+                    }
+                    continue;
+                }
+                Filling::Between | Filling::Named => {}
+            }
+            match byte {
+                b'{' | b'[' => {
+                    let empty = if byte == b'{' { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
+                    self.place(empty);
+                    self.depth += 1;
+                    self.filling = Filling::Between;
+                }
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                b'"' if self.filling == Filling::Between && matches!(self.container(), Some(Value::Object(_))) => {
+                    self.name.clear();
+                    self.filling = Filling::Name;
+                }
+                b'"' => {
+                    self.place(Value::String(String::new()));
+                    self.filling = Filling::Text;
+                }
+                b':' | b',' | b' ' | b'\n' | b'\t' | b'\r' => {}
+                _ => self.filling = Filling::Scalar { from: at },
+            }
+            self.consumed += 1;
+        }
+    }
+
+    /// The innermost open container.
+    fn container(&mut self) -> Option<&mut Value> {
+        last_child(self.root.as_mut(), self.depth.checked_sub(1)?)
+    }
+
+    fn place(&mut self, value: Value) {
+        if self.depth == 0 {
+            self.root = Some(value);
+            return;
+        }
+        let name = std::mem::take(&mut self.name);
+        match self.container() {
+            Some(Value::Object(members)) => {
+                // Duplicate keys: the last wins, and must be the last child.
+                members.shift_remove(&name);
+                members.insert(name, value);
+            }
+            Some(Value::Array(items)) => items.push(value),
+            _ => {}
+        }
+        self.filling = Filling::Between;
+    }
+
+    fn grow(&mut self, piece: &str) {
+        if self.filling == Filling::Name {
+            self.name.push_str(piece);
+        } else if let Some(Value::String(text)) = last_child(self.root.as_mut(), self.depth) {
+            text.push_str(piece);
+        }
+    }
+}
+
+fn last_child(root: Option<&mut Value>, depth: usize) -> Option<&mut Value> {
+    let mut value = root?;
+    for _ in 0..depth {
+        value = match value {
+            Value::Object(members) => members.values_mut().next_back()?,
+            Value::Array(items) => items.last_mut()?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// How far a string's body goes that can be decoded now, and whether its closing quote follows. `None`: an escape is
+/// cut at the very beginning.
+fn string_run(text: &str) -> Option<(usize, bool)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', &bytes[at..]).unwrap_or(bytes.len() - at);
+        match bytes.get(at) {
+            None => return Some((at, false)),
+            Some(b'"') => return Some((at, true)),
+            Some(_) => {
+                let len = if bytes.get(at + 1) == Some(&b'u') { 6 } else { 2 };
+                if at + len > bytes.len() {
+                    return (at > 0).then_some((at, false));
+                }
+                at += len;
+            }
+        }
+    }
+}
+
+fn scalar(text: &str) -> Value {
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        "null" => Value::Null,
+        _ => number(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Json;
+
+    fn read(fragments: &[&str]) -> ArgumentsReader {
+        let mut reader = ArgumentsReader::default();
+        for fragment in fragments {
+            reader.push(fragment);
+        }
+        reader
+    }
+
+    #[test]
+    fn knows_when_the_top_level_has_closed() {
+        // R: W6
+        let mut reader = ArgumentsReader::default();
+        for (fragment, closed) in
+            [("{\"a", false), ("\":\"}\\", false), ("\"\"", false), (",\"b\":[{}]", false), ("}", true), (" \n", true)]
+        {
+            reader.push(fragment);
+            assert_eq!(reader.is_closed(), closed, "after {:?}", reader.text());
+        }
+        assert!(reader.check_whole().is_ok());
+        reader.push("x");
+        assert_eq!(reader.error().map(|error| error.what), Some("text after the document"));
+        assert_eq!(reader.closed_len(), Some(reader.text().len() - 3));
+    }
+
+    #[test]
+    fn a_number_at_the_top_level_is_whole_but_never_closed() {
+        let reader = read(&["4", "2"]);
+        assert!(!reader.is_closed());
+        assert!(reader.check_whole().is_ok());
+        assert!(read(&["-"]).check_whole().is_err());
+        assert!(read(&["01"]).error().is_some());
+    }
+
+    #[test]
+    fn the_partial_value_is_readable_at_any_moment() {
+        // R: W6
+        let text = r#"{"a":"x\u4f60\ud83d\ude00\"","n":[1,-2.5e3,{"t":true,"z":null}],"a":"again","e":{},"l":[]}"#;
+        let whole = Json::parse(text).unwrap().to_value();
+        for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+            let mut reader = ArgumentsReader::default();
+            let mut seen = Vec::new();
+            for piece in [&text[..cut], &text[cut..]] {
+                reader.push(piece);
+                seen.push(reader.partial().cloned());
+            }
+            assert_eq!(seen[1].as_ref(), Some(&whole), "cut at {cut}");
+        }
+        let mut reader = read(&[r#"{"city":"Par"#]);
+        assert_eq!(reader.partial(), Some(&serde_json::json!({"city": "Par"})));
+        reader.push("is\\");
+        assert_eq!(reader.partial(), Some(&serde_json::json!({"city": "Paris"})));
+        reader.push("n\",\"days\":[1,2");
+        assert_eq!(reader.partial(), Some(&serde_json::json!({"city": "Paris\n", "days": [1]})));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let reader = read(&["[".repeat(ARGUMENTS_DEPTH_MAX + 1).as_str()]);
+        assert_eq!(reader.error().map(|error| error.what), Some("nested too deeply"));
+        assert!(read(&["[".repeat(ARGUMENTS_DEPTH_MAX).as_str()]).error().is_none());
     }
 }

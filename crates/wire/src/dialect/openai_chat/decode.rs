@@ -1,13 +1,273 @@
 //! Stream and body to [`Step`].
 
+use crate::assemble::CallDelta;
 use crate::dialect::{Decode, Frame};
 use crate::json::Json;
 use crate::step::Step;
+use crate::vocabulary::{CallKind, FinishReason, Media, Usage};
+use serde_json::{Map, Value, json};
 
+/// What must be echoed but is no fragment of text. Everything else goes straight to the [`Step`].
 #[derive(Default)]
-pub(crate) struct Decoder {}
+pub(crate) struct Decoder {
+    /// `reasoning_details[]` of OpenRouter, fragments of one entry joined.
+    reasoning_details: Vec<Value>,
+    /// `extra_content` of calls in their order (Gemini's `thought_signature` on its compatible endpoint).
+    extra_content: Vec<Value>,
+    /// Top-level `citations` / `search_results` (Perplexity repeats them on every chunk).
+    sources: Option<Value>,
+}
+
+/// Chunk members that nothing reads.
+const IGNORED: &[&str] =
+    &["id", "created", "model", "obfuscation", "system_fingerprint", "service_tier", "provider", "native_finish_reason"];
 
 impl Decode for Decoder {
-    fn frame(&mut self, _frame: &Frame<'_>, _step: &mut Step<'_>) {}
-    fn body(&mut self, _json: &Json<'_>, _step: &mut Step<'_>) {}
+    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+        self.chunk(frame.json, step);
+    }
+
+    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        self.chunk(json, step);
+        step.complete();
+    }
+
+    fn end(&mut self, step: &mut Step<'_>) {
+        for source in self.sources.take().iter().filter_map(Value::as_array).flatten() {
+            step.citation_value(source.clone());
+        }
+        let mut echo = Map::new();
+        for (name, list) in
+            [("reasoning_details", &mut self.reasoning_details), ("extra_content", &mut self.extra_content)]
+        {
+            if !list.is_empty() {
+                echo.insert(name.to_owned(), Value::Array(std::mem::take(list)));
+            }
+        }
+        if !echo.is_empty() {
+            step.echo(Value::Object(echo));
+        }
+    }
+
+    fn ignored_members(&self) -> Option<&'static [&'static str]> {
+        Some(IGNORED)
+    }
+}
+
+impl Decoder {
+    fn chunk(&mut self, chunk: &Json<'_>, step: &mut Step<'_>) {
+        for choice in chunk.get("choices").map(Json::items).unwrap_or_default() {
+            // C4: each choice has its own numbers of calls.
+            let index = choice.get("index").and_then(Json::as_u64).unwrap_or(0);
+            step.choice(u32::try_from(index).unwrap_or(0));
+            self.choice(choice, index == 0, step);
+        }
+        step.choice(0);
+        // C1: usage in a chunk of its own, beside choices, or in `x_groq`.
+        for usage in [chunk.get("usage"), chunk.path(&["x_groq", "usage"])].into_iter().flatten() {
+            take_usage(usage, step);
+        }
+        for name in ["search_results", "citations"] {
+            if let Some(sources) = chunk.get(name).filter(|sources| !sources.items().is_empty()) {
+                let sources = sources.to_value();
+                if self.sources.as_ref() != Some(&sources) {
+                    self.sources = Some(sources);
+                    step.notice_change();
+                }
+                break;
+            }
+        }
+    }
+
+    fn choice(&mut self, choice: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+        // C2: `delta` if it is an object, else `message`; never both.
+        let delta = [choice.get("delta"), choice.get("message")].into_iter().flatten().find(|d| d.is_object());
+        if let Some(delta) = delta {
+            self.delta(delta, is_first, step);
+        }
+        if let Some(usage) = choice.get("usage") {
+            take_usage(usage, step);
+        }
+        // F4: "" is no reason; F3: the last one counts.
+        if let Some(reason) = choice.nonempty("finish_reason") {
+            step.finish(finish_reason(&reason), &reason);
+            if is_first {
+                step.complete();
+            }
+        }
+    }
+
+    /// Everything a delta can hold, thought first, calls last (R3: proxies put all of it in one).
+    fn delta(&mut self, delta: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+        self.reasoning(delta, is_first, step);
+        if let Some(content) = delta.get("content") {
+            content_parts(content, step);
+        }
+        if let Some(refusal) = delta.get("refusal") {
+            step.refusal(refusal);
+        }
+        if let Some(audio) = delta.get("audio") {
+            let data = audio.nonempty("data").unwrap_or_default();
+            let transcript = audio.nonempty("transcript").unwrap_or_default();
+            if !data.is_empty() || !transcript.is_empty() {
+                step.audio(&data, &transcript);
+            }
+        }
+        for image in delta.get("images").map(Json::items).unwrap_or_default() {
+            image_part(image, step);
+        }
+        for annotation in delta.get("annotations").map(Json::items).unwrap_or_default() {
+            step.citation(annotation);
+        }
+        if let Some(calls) = delta.get("tool_calls") {
+            // T17: an object instead of an array is one entry.
+            let entries = if calls.is_object() { std::slice::from_ref(calls) } else { calls.items() };
+            for entry in entries {
+                self.call_entry(entry, is_first, step);
+            }
+        }
+        // T18: the legacy form is one call without id.
+        if let Some(call) = delta.get("function_call").filter(|call| call.is_object()) {
+            let name = call.nonempty("name").unwrap_or_default();
+            step.call_delta(CallDelta {
+                index: Some(0),
+                id: "",
+                name: &name,
+                arguments: call.get("arguments"),
+                kind: CallKind::Function,
+            });
+        }
+    }
+
+    /// R1, R2: one channel, whatever the field; the same thought in two fields counts once.
+    fn reasoning(&mut self, delta: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+        let details = delta.get("reasoning_details").map(Json::items).unwrap_or_default();
+        if is_first && !details.is_empty() {
+            for detail in details {
+                self.keep_detail(detail);
+            }
+            step.notice_change();
+        }
+        let fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
+        let field = fields.iter().filter_map(|name| delta.get(name)).find(|field| {
+            field.string_body().is_some_and(|body| !body.is_empty())
+        });
+        match field {
+            Some(field) => step.thinking(field),
+            None => {
+                for text in details.iter().filter_map(|detail| detail.get("text").or_else(|| detail.get("summary"))) {
+                    step.thinking(text);
+                }
+            }
+        }
+    }
+
+    /// Streamed entries of one `index` and `type` are one entry cut in pieces.
+    fn keep_detail(&mut self, detail: &Json<'_>) {
+        let value = detail.to_value();
+        let same = |known: &&mut Value| known["type"] == value["type"] && known["index"] == value["index"];
+        let known = self.reasoning_details.last_mut().filter(|_| !value["index"].is_null()).filter(same);
+        let (Some(Value::Object(known)), Value::Object(new)) = (known, &value) else {
+            self.reasoning_details.push(value);
+            return;
+        };
+        for (name, new) in new {
+            match (known.get_mut(name), new) {
+                (Some(Value::String(text)), Value::String(more)) if matches!(name.as_str(), "text" | "summary" | "data") => {
+                    text.push_str(more);
+                }
+                (_, Value::Null) => {}
+                _ => {
+                    known.insert(name.clone(), new.clone());
+                }
+            }
+        }
+    }
+
+    fn call_entry(&mut self, entry: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+        let custom = entry.get("custom").filter(|custom| custom.is_object());
+        let (function, kind) = match custom {
+            Some(custom) => (Some(custom), CallKind::Custom),
+            None => (entry.get("function").filter(|function| function.is_object()), CallKind::Function),
+        };
+        let name = function.and_then(|function| function.nonempty("name")).unwrap_or_default();
+        let id = entry.scalar("id").unwrap_or_default();
+        let arguments = function.and_then(|function| function.get("arguments").or_else(|| function.get("input")));
+        step.call_delta(CallDelta {
+            index: entry.get("index").and_then(Json::as_i64),
+            id: &id,
+            name: &name,
+            arguments,
+            kind,
+        });
+        if let Some(extra) = entry.get("extra_content").filter(|_| is_first) {
+            self.extra_content.push(json!({ "id": id, "value": extra.to_value() }));
+            step.notice_change();
+        }
+    }
+}
+
+/// C3: text, or parts (Mistral's Magistral).
+fn content_parts(content: &Json<'_>, step: &mut Step<'_>) {
+    if content.is_string() {
+        return step.text(content);
+    }
+    for part in content.items() {
+        match part.get("type").and_then(Json::as_str).as_deref() {
+            Some("thinking") => {
+                let thinking = part.get("thinking");
+                match thinking.filter(|thinking| thinking.is_string()) {
+                    Some(text) => step.thinking(text),
+                    None => {
+                        let texts = thinking.map(Json::items).unwrap_or_default();
+                        texts.iter().filter_map(|text| text.get("text")).for_each(|text| step.thinking(text));
+                    }
+                }
+            }
+            Some("image_url") => image_part(part, step),
+            Some("reference") => step.citation(part),
+            _ => {
+                if let Some(text) = part.get("text") {
+                    step.text(text);
+                }
+            }
+        }
+    }
+}
+
+/// `{"image_url": {"url": "data:image/png;base64,…"}}`. Pictures that would have to be fetched are only named.
+fn image_part(part: &Json<'_>, step: &mut Step<'_>) {
+    let Some(image) = part.get("image_url") else { return };
+    let Some(url) = image.as_str().or_else(|| image.nonempty("url")) else { return };
+    match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+        Some((media_type, data)) => {
+            step.image(Media { media_type: media_type.to_owned(), data: data.to_owned() });
+        }
+        None => step.citation(part),
+    }
+}
+
+fn take_usage(usage: &Json<'_>, step: &mut Step<'_>) {
+    let number = |path: &[&str]| usage.path(path).and_then(Json::as_u64);
+    let read = Usage {
+        input_tokens: number(&["prompt_tokens"]).or_else(|| number(&["input_tokens"])),
+        output_tokens: number(&["completion_tokens"]).or_else(|| number(&["output_tokens"])),
+        cached_input_tokens: number(&["prompt_tokens_details", "cached_tokens"])
+            .or_else(|| number(&["prompt_cache_hit_tokens"])),
+        reasoning_tokens: number(&["completion_tokens_details", "reasoning_tokens"]),
+    };
+    if read != Usage::default() {
+        step.usage(read);
+    }
+}
+
+fn finish_reason(raw: &str) -> FinishReason {
+    match raw.to_ascii_lowercase().as_str() {
+        "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "completed" => FinishReason::Stop,
+        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" | "safety" | "recitation" | "refusal" | "sensitive" => FinishReason::ContentFilter,
+        "error" | "network_error" => FinishReason::Error,
+        _ => FinishReason::Other,
+    }
 }

@@ -1,4 +1,7 @@
-//! Placeholder until the dialect lands.
+//! OpenAI Chat Completions and every server compatible with it.
+//!
+//! Source: <https://platform.openai.com/docs/api-reference/chat-streaming>, and for what servers really send the
+//! table in `docs/conformance.md`.
 
 mod decode;
 mod encode;

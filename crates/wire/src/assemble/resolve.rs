@@ -1,0 +1,185 @@
+//! Which call an entry of `tool_calls` belongs to (Chat Completions, the dialect without blocks).
+//!
+//! Rules in the order they are asked; each carries the quirk that it answers (`docs/conformance.md`).
+
+use super::{Assembly, CallDelta, CallHead, Ending, report};
+use crate::json::{Json, Surrogates, decode_string};
+use crate::step::Sink;
+use crate::vocabulary::{CallKind, ProblemKind, Slot};
+use std::borrow::Cow;
+
+/// What an entry is to its candidate.
+enum Meaning {
+    /// A call of its own.
+    Opens,
+    /// More of the candidate.
+    Continues,
+    /// The candidate once more, to the letter (T15).
+    Repeats,
+}
+
+impl Assembly {
+    /// Takes one entry; the call that it belongs to, if any.
+    pub(crate) fn delta(&mut self, delta: CallDelta<'_>, out: Sink<'_>, at: u64) -> Option<Slot> {
+        let arguments = argument_text(delta.arguments);
+        let is_phantom = delta.id.is_empty() && delta.name.is_empty() && arguments.is_none_or(str::is_empty);
+        let candidate = self.candidate(&delta);
+        if is_phantom {
+            // T16: says nothing. On a known call it is an idle repetition.
+            if candidate.is_none() {
+                report(out, ProblemKind::PhantomCall, at, "", None);
+            }
+            return candidate;
+        }
+        let meaning = candidate.map_or(Meaning::Opens, |slot| self.meaning(slot, &delta, arguments));
+        let slot = match (meaning, candidate) {
+            (Meaning::Repeats, _) => return None,
+            (Meaning::Continues, Some(slot)) => {
+                self.take_head(slot, &delta, out, at);
+                slot
+            }
+            _ => {
+                let head = CallHead { id: delta.id, name: delta.name, kind: delta.kind };
+                self.open_at(delta.index, self.position(delta.index), head, out, at)
+            }
+        };
+        match delta.arguments {
+            Some(json) if json.is_string() => {
+                if let Some(body) = json.string_body() {
+                    self.append_body(slot, body, out, at);
+                }
+            }
+            // A3: arguments as a value instead of text.
+            Some(json) if !json.is_null() => {
+                self.append(slot, json.raw(), out, at);
+            }
+            _ => {}
+        }
+        Some(slot)
+    }
+
+    /// The call that this entry would continue, if it continues one.
+    fn candidate(&self, delta: &CallDelta<'_>) -> Option<Slot> {
+        let newest = |test: &dyn Fn(&super::CallInProgress) -> bool| {
+            self.calls.iter().rposition(test).map(|at| Slot(at as u32))
+        };
+        let last = self.calls.len().checked_sub(1).map(|at| Slot(at as u32));
+        match delta.index {
+            Some(index) => newest(&|call| call.index == Some(index)).or_else(|| {
+                // T5: a number that first appears on a continuation names the call just opened.
+                let unnumbered = last.filter(|slot| self.call(*slot).is_some_and(|call| call.index.is_none()));
+                unnumbered.filter(|_| delta.id.is_empty() && delta.name.is_empty())
+            }),
+            // T1: without a number, an id names its call; a bare fragment or the same name continues the last.
+            None if !delta.id.is_empty() => {
+                newest(&|call| call.id == delta.id).or_else(|| last.filter(|_| delta.name.is_empty()))
+            }
+            None if delta.name.is_empty() => last,
+            None => last.filter(|slot| {
+                self.call(*slot).is_some_and(|call| call.name == delta.name || call.name.is_empty())
+            }),
+        }
+    }
+
+    fn meaning(&self, slot: Slot, delta: &CallDelta<'_>, arguments: Option<&str>) -> Meaning {
+        let Some(call) = self.call(slot) else { return Meaning::Opens };
+        let closed = call.reader.is_closed();
+        let is_new_id = !delta.id.is_empty() && !call.id.is_empty() && delta.id != call.id;
+        let brings_text = arguments.is_some_and(|text| !text.trim_ascii().is_empty());
+        if delta.name.is_empty() {
+            // T11: an id alone never opens a call. T4 (a second object in one slot) is judged by its arguments.
+            return Meaning::Continues;
+        }
+        if call.name.is_empty() {
+            // T8: the name comes late.
+            return Meaning::Continues;
+        }
+        if delta.name == call.name {
+            return match (closed, is_new_id) {
+                // T2: a new id and a complete call on this number.
+                (true, true) => Meaning::Opens,
+                // T6, T11: name repeated, perhaps with a changing id.
+                (false, _) => Meaning::Continues,
+                (true, false) if !brings_text => Meaning::Continues,
+                // T15: identical is the same call; T3: anything else is another.
+                (true, false) if self.is_repetition(slot, delta.arguments) => Meaning::Repeats,
+                (true, false) => Meaning::Opens,
+            };
+        }
+        let both_offered = self.is_offered(&call.name) && self.is_offered(delta.name);
+        if is_new_id || call.has_text() || both_offered || call.ending != Ending::Open {
+            // T2, T3: another name on an occupied number.
+            return Meaning::Opens;
+        }
+        // T9: a name in pieces.
+        Meaning::Continues
+    }
+
+    fn is_repetition(&self, slot: Slot, arguments: Option<&Json<'_>>) -> bool {
+        let Some((call, json)) = self.call(slot).zip(arguments) else { return false };
+        let text = match json.string_body() {
+            Some(body) => decode_string(body, &mut Surrogates::default()),
+            None => Cow::Borrowed(json.raw()),
+        };
+        call.text().trim_ascii() == text.trim_ascii()
+    }
+
+    fn is_offered(&self, name: &str) -> bool {
+        self.offered.iter().any(|offered| offered == name)
+    }
+
+    /// What a continuing entry adds to what is known of its call.
+    fn take_head(&mut self, slot: Slot, delta: &CallDelta<'_>, out: Sink<'_>, at: u64) {
+        let id_is_taken = self.calls.iter().any(|call| call.id == delta.id);
+        let Some(call) = self.call_mut(slot) else { return };
+        if call.index.is_none() && delta.index.is_some() {
+            call.index = delta.index;
+            self.generation += 1;
+        }
+        let Some(call) = self.call_mut(slot) else { return };
+        if !delta.id.is_empty() {
+            if call.id.is_empty() && !call.announced {
+                // T10: the id comes late. After the announcement nobody would hear of it.
+                call.id = delta.id.to_owned();
+                call.id_is_usable = !id_is_taken;
+            } else if call.id != delta.id {
+                report(out, ProblemKind::IdChanged, at, delta.id, Some(slot));
+            }
+        }
+        let Some(call) = self.call_mut(slot) else { return };
+        if delta.kind == CallKind::Custom && !call.has_text() {
+            call.kind = CallKind::Custom;
+        }
+        if delta.name.is_empty() || delta.name == call.name {
+            return;
+        }
+        if call.has_text() && !call.name.is_empty() {
+            report(out, ProblemKind::NameChanged, at, delta.name, Some(slot));
+        } else if call.announced {
+            report(out, ProblemKind::NameChanged, at, delta.name, Some(slot));
+        } else if delta.name.starts_with(call.name.as_str()) {
+            // T9: the whole name, after its beginning (or after nothing).
+            call.name = delta.name.to_owned();
+        } else {
+            call.name.push_str(delta.name);
+        }
+        if self.call(slot).is_some_and(super::CallInProgress::has_text) {
+            self.announce_if_named(slot, out);
+        } else {
+            self.announce_if_offered(slot, out);
+        }
+    }
+
+    /// Place in the message: their number where it is sane, else beside the call before.
+    fn position(&self, index: Option<i64>) -> u32 {
+        index
+            .and_then(|index| u32::try_from(index).ok())
+            .unwrap_or_else(|| self.calls.last().map_or(0, |call| call.position))
+    }
+}
+
+/// The argument text as it stands on the wire, escapes and all; only its emptiness and white space matter here.
+fn argument_text<'a>(arguments: Option<&Json<'a>>) -> Option<&'a str> {
+    let json = arguments.filter(|json| !json.is_null())?;
+    Some(json.string_body().unwrap_or_else(|| json.raw()))
+}

@@ -1,0 +1,76 @@
+//! A body that is not a stream: a whole reply, an error as JSON, an HTML page, plain text (quirk E3).
+
+use super::Stage;
+use crate::json::Json;
+use crate::step::{Step, error_of, excerpt_of};
+use crate::vocabulary::{StepEvent, UpstreamError};
+
+impl Stage {
+    pub(super) fn whole_body(&mut self, body: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim();
+        let mut step = Step::new(&mut self.state, sink);
+        match Json::parse(text) {
+            Ok(json) => match error_of(&json).or_else(|| detail_error(&json)) {
+                Some(error) => step.fail(error),
+                None => self.dialect.body(&json, &mut step),
+            },
+            // JSON that was cut is a truncated reply, not an error page.
+            Err(error) if error.at >= text.len() && text.starts_with(['{', '[']) => {}
+            Err(_) => step.fail(UpstreamError { message: readable(text), ..UpstreamError::default() }),
+        }
+    }
+}
+
+/// An error whose JSON says so only by where it stands (`event: error`).
+pub(super) fn plain_error(json: &Json<'_>) -> Option<UpstreamError> {
+    let message = json
+        .as_str()
+        .or_else(|| json.nonempty("message"))
+        .or_else(|| json.nonempty("detail"))
+        .map_or_else(|| excerpt_of(json.raw()), |text| text.into_owned());
+    Some(UpstreamError {
+        message,
+        kind: json.scalar("type").map(|text| text.into_owned()),
+        code: json.scalar("code").map(|text| text.into_owned()),
+    })
+}
+
+/// FastAPI's `{"detail": "Not authenticated"}`, and `{"code": 20015, "message": "…", "data": null}` (SiliconFlow,
+/// DashScope).
+fn detail_error(json: &Json<'_>) -> Option<UpstreamError> {
+    let is_detail = json.get("detail").is_some() && json.get("choices").is_none();
+    let is_code = json.get("code").is_some() && json.get("message").is_some_and(Json::is_string);
+    (is_detail || is_code).then(|| plain_error(json)).flatten()
+}
+
+/// The text of an HTML page without its tags, or plain text, at most 200 bytes.
+fn readable(text: &str) -> String {
+    if !text.starts_with('<') {
+        return excerpt_of(text);
+    }
+    let mut words = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('<') {
+        words.push_str(&rest[..open]);
+        words.push(' ');
+        // Neither script nor style is for people.
+        let tag = rest[open..].to_ascii_lowercase();
+        let skip_to = ["script", "style"].iter().find(|name| tag[1..].starts_with(**name));
+        let end = match skip_to {
+            Some(name) => tag.find(&format!("</{name}")).map(|at| at + 1).unwrap_or(tag.len()),
+            None => 0,
+        };
+        let from = open + end;
+        match rest.get(from..).and_then(|tail| tail.find('>')) {
+            Some(close) => rest = &rest[from + close + 1..],
+            None => rest = "",
+        }
+        if words.len() > 4096 {
+            break;
+        }
+    }
+    words.push_str(rest);
+    let words: Vec<_> = words.split_ascii_whitespace().collect();
+    excerpt_of(&words.join(" "))
+}

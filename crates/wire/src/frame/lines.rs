@@ -1,0 +1,96 @@
+//! Newline-delimited JSON: one document a line.
+
+use crate::limits::Limits;
+
+/// Cuts lines at LF; a CR before it belongs to the line end. Nothing else ends a line, so U+2028 in a string is safe.
+#[derive(Debug)]
+pub struct LineFramer {
+    carry: Vec<u8>,
+    line_bytes_max: usize,
+    overlong: bool,
+}
+
+/// One line, or that one was too long.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// Without its end.
+    Text(&'a [u8]),
+    /// Longer than `line_bytes_max`; dropped up to its end.
+    TooLong,
+}
+
+impl LineFramer {
+    /// A framer at the beginning of a body.
+    pub fn new(limits: &Limits) -> Self {
+        Self { carry: Vec::new(), line_bytes_max: limits.line_bytes_max, overlong: false }
+    }
+
+    /// Takes the next bytes and hands out every line that ends in them.
+    pub fn push(&mut self, bytes: &[u8], line: &mut dyn FnMut(Line<'_>)) {
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (head, tail) = (&rest[..end], &rest[end + 1..]);
+            rest = tail;
+            if std::mem::take(&mut self.overlong) || self.carry.len() + head.len() > self.line_bytes_max {
+                self.carry.clear();
+                line(Line::TooLong);
+            } else if self.carry.is_empty() {
+                line(Line::Text(head.strip_suffix(b"\r").unwrap_or(head)));
+            } else {
+                self.carry.extend_from_slice(head);
+                line(Line::Text(self.carry.strip_suffix(b"\r").unwrap_or(&self.carry)));
+                self.carry.clear();
+            }
+        }
+        if self.overlong || self.carry.len() + rest.len() > self.line_bytes_max {
+            self.overlong = true;
+            self.carry.clear();
+        } else {
+            self.carry.extend_from_slice(rest);
+        }
+    }
+
+    /// The bytes have ended: what is left is a last line without an end.
+    pub fn finish(&mut self, line: &mut dyn FnMut(Line<'_>)) {
+        if self.overlong {
+            line(Line::TooLong);
+        } else if !self.carry.is_empty() {
+            line(Line::Text(self.carry.strip_suffix(b"\r").unwrap_or(&self.carry)));
+        }
+        self.carry.clear();
+        self.overlong = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &[u8], line_bytes_max: usize, expect: &[&str]) {
+        for cut in 0..=body.len() {
+            let mut framer = LineFramer::new(&Limits { line_bytes_max, ..Limits::default() });
+            let mut lines = Vec::new();
+            let mut take = |line: Line<'_>| {
+                lines.push(match line {
+                    Line::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    Line::TooLong => "TOO LONG".to_owned(),
+                });
+            };
+            framer.push(&body[..cut], &mut take);
+            framer.push(&body[cut..], &mut take);
+            framer.finish(&mut take);
+            assert_eq!(lines, expect, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn lines_for_any_cut() {
+        check(b"a\nb\r\n\nc", 99, &["a", "b", "", "c"]);
+        check("x\u{2028}y\u{85}z\n".as_bytes(), 99, &["x\u{2028}y\u{85}z"]);
+    }
+
+    #[test]
+    fn line_bytes_max_drops_the_line_and_goes_on() {
+        check(b"abcdef\nok\nabcdef", 5, &["TOO LONG", "ok", "TOO LONG"]);
+    }
+}

@@ -1,0 +1,271 @@
+//! Server-sent events by the rules of the HTML standard (§9.2.6), for any cut of the bytes.
+//!
+//! Pull style: the caller keeps its slice and asks for the next item, so that it always knows which bytes made it.
+//! What model servers do beyond the standard is not decided here but handed out: an unterminated last event
+//! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`.
+
+use crate::limits::Limits;
+use std::borrow::Cow;
+
+/// One thing found in the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SseItem<'a> {
+    /// An event, dispatched by its blank line.
+    Event(SseEvent<'a>),
+    /// A comment: a sign of life.
+    Comment,
+    /// A field that the standard does not know; some servers report errors so (`error: …`).
+    Unknown {
+        /// The field's name.
+        name: Cow<'a, str>,
+        /// Its value.
+        value: Cow<'a, str>,
+    },
+    /// A line or event was over its limit and is dropped; the value is the limit's name.
+    TooLarge(&'static str),
+}
+
+/// A dispatched event.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SseEvent<'a> {
+    /// `event:`, empty if there was none (the standard then says `message`).
+    pub event: &'a str,
+    /// All `data:` lines joined by LF. Bytes that are not UTF-8 are U+FFFD.
+    pub data: Cow<'a, str>,
+    /// `id:` of this event or the last one before it.
+    pub id: &'a str,
+}
+
+/// Cuts a stream into events.
+#[derive(Debug)]
+pub struct SseFramer {
+    line: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    event: String,
+    id: String,
+    retry: Option<u64>,
+    after_cr: bool,
+    bom_left: usize,
+    overlong_line: bool,
+    overlong_event: bool,
+    dispatched: bool,
+    line_bytes_max: usize,
+    event_bytes_max: usize,
+}
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+impl SseFramer {
+    /// A framer at the beginning of a stream.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            event: String::new(),
+            id: String::new(),
+            retry: None,
+            after_cr: false,
+            bom_left: 0,
+            overlong_line: false,
+            overlong_event: false,
+            dispatched: false,
+            line_bytes_max: limits.line_bytes_max,
+            event_bytes_max: limits.event_bytes_max,
+        }
+    }
+
+    /// Nothing is half read: the next byte begins a new event.
+    pub fn is_between_events(&self) -> bool {
+        self.line.is_empty()
+            && !self.has_data
+            && !self.after_cr
+            && !self.overlong_line
+            && !self.overlong_event
+            && (self.event.is_empty() || self.dispatched)
+            && self.bom_left == BOM.len()
+    }
+
+    /// The reconnection time last asked for by `retry:`, in milliseconds.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
+    }
+
+    /// The last event id that a dispatched event carried.
+    pub fn last_event_id(&self) -> &str {
+        &self.id
+    }
+
+    /// The next item in `input`, which is moved past what was read; `None` when it is used up.
+    pub fn next<'a>(&'a mut self, input: &mut &[u8]) -> Option<SseItem<'a>> {
+        if std::mem::take(&mut self.dispatched) {
+            self.event.clear();
+            self.data.clear();
+        }
+        while !input.is_empty() {
+            if self.bom_left < BOM.len() && !self.pass_bom(input) {
+                return None;
+            }
+            if std::mem::take(&mut self.after_cr) && input.first() == Some(&b'\n') {
+                *input = &input[1..];
+                continue;
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', input) else {
+                self.carry(input);
+                *input = &[];
+                return None;
+            };
+            let (line, rest) = (&input[..end], &input[end + 1..]);
+            self.after_cr = input[end] == b'\r';
+            *input = rest;
+            // The borrow checker cannot see that only one arm's borrow leaves the loop, so lines are judged first.
+            match self.take_line(line) {
+                Taken::Nothing => {}
+                Taken::Comment => return Some(SseItem::Comment),
+                Taken::TooLarge(limit) => return Some(SseItem::TooLarge(limit)),
+                Taken::Unknown(name, value) => {
+                    return Some(SseItem::Unknown { name: Cow::Owned(name), value: Cow::Owned(value) });
+                }
+                Taken::Dispatch => {
+                    self.dispatched = true;
+                    return Some(SseItem::Event(self.pending()));
+                }
+            }
+        }
+        None
+    }
+
+    /// The bytes have ended. The standard drops an event without its blank line; real servers send such (quirk S9),
+    /// so it is handed out for the caller to decide.
+    pub fn finish(&mut self) -> Option<SseEvent<'_>> {
+        if std::mem::take(&mut self.dispatched) {
+            self.event.clear();
+            self.data.clear();
+        }
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() && !self.overlong_line {
+            self.take_line(&line);
+        }
+        (self.has_data && !self.overlong_event).then(|| self.pending())
+    }
+
+    fn pending(&mut self) -> SseEvent<'_> {
+        self.has_data = false;
+        SseEvent { event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
+    }
+
+    /// Drops a byte-order mark at the very beginning; false while more bytes are needed to know.
+    fn pass_bom(&mut self, input: &mut &[u8]) -> bool {
+        while self.bom_left < BOM.len() {
+            match input.first() {
+                None => return false,
+                Some(byte) if *byte == BOM[self.bom_left] => {
+                    self.bom_left += 1;
+                    *input = &input[1..];
+                }
+                Some(_) => {
+                    // What looked like its beginning was data.
+                    self.line.extend_from_slice(&BOM[..self.bom_left]);
+                    self.bom_left = BOM.len();
+                }
+            }
+        }
+        true
+    }
+
+    fn carry(&mut self, bytes: &[u8]) {
+        if self.overlong_line || self.line.len() + bytes.len() > self.line_bytes_max {
+            self.overlong_line = true;
+            self.line.clear();
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Taken {
+        if std::mem::take(&mut self.overlong_line) || self.line.len() + line.len() > self.line_bytes_max {
+            self.line.clear();
+            self.overlong_event = true;
+            return Taken::TooLarge("line_bytes_max");
+        }
+        if self.line.is_empty() {
+            return self.field(line);
+        }
+        self.line.extend_from_slice(line);
+        let whole = std::mem::take(&mut self.line);
+        let taken = self.field(&whole);
+        self.line = whole;
+        self.line.clear();
+        taken
+    }
+
+    fn field(&mut self, line: &[u8]) -> Taken {
+        if line.is_empty() {
+            return self.blank_line();
+        }
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(0) => return Taken::Comment,
+            Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
+            None => (line, &[][..]),
+        };
+        match name {
+            b"data" => {
+                if self.data.len() + value.len() > self.event_bytes_max {
+                    self.data.clear();
+                    if !std::mem::replace(&mut self.overlong_event, true) {
+                        return Taken::TooLarge("event_bytes_max");
+                    }
+                }
+                if !self.overlong_event {
+                    if std::mem::replace(&mut self.has_data, true) {
+                        self.data.push(b'\n');
+                    }
+                    self.data.extend_from_slice(value);
+                }
+            }
+            b"event" => {
+                self.event.clear();
+                self.event.push_str(&String::from_utf8_lossy(value));
+            }
+            b"id" if !value.contains(&0) => {
+                self.id.clear();
+                self.id.push_str(&String::from_utf8_lossy(value));
+            }
+            b"id" => {}
+            b"retry" => {
+                if let Some(time) = std::str::from_utf8(value)
+                    .ok()
+                    .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+                    .and_then(|text| text.parse().ok())
+                {
+                    self.retry = Some(time);
+                }
+            }
+            _ => {
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                return Taken::Unknown(text(name), text(value));
+            }
+        }
+        Taken::Nothing
+    }
+
+    fn blank_line(&mut self) -> Taken {
+        if std::mem::take(&mut self.overlong_event) || !self.has_data {
+            self.has_data = false;
+            self.data.clear();
+            self.event.clear();
+            return Taken::Nothing;
+        }
+        Taken::Dispatch
+    }
+}
+
+/// What a line was.
+enum Taken {
+    Nothing,
+    Comment,
+    Unknown(String, String),
+    TooLarge(&'static str),
+    Dispatch,
+}
