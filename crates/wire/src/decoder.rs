@@ -245,14 +245,20 @@ impl StepDecoder {
                     stage.frame_item(item, sink);
                 }
             }),
-            Framed::Array(framer) => framer.push(bytes, &mut |element| {
-                stage.state.at = base;
-                if !stage.over {
-                    let text = String::from_utf8_lossy(element);
-                    stage.note_bad_utf8(&text, sink);
-                    stage.payload("", &text, sink);
+            Framed::Array(framer) => {
+                let dropped = framer.dropped();
+                framer.push(bytes, &mut |element| {
+                    stage.state.at = base;
+                    if !stage.over {
+                        let text = String::from_utf8_lossy(element);
+                        stage.note_bad_utf8(&text, sink);
+                        stage.payload("", &text, sink);
+                    }
+                });
+                if framer.dropped() > dropped && !stage.over {
+                    stage.too_large("event_bytes_max", sink);
                 }
-            }),
+            }
             Framed::Whole(body) => {
                 if body.len() + bytes.len() > self.limits.event_bytes_max {
                     body.clear();
@@ -327,31 +333,38 @@ impl Stage {
         match item {
             EventStreamItem::Frame(frame) => {
                 self.saw_payload = true;
+                self.state.at = frame.at;
                 let text = String::from_utf8_lossy(frame.payload);
-                let exception = frame.exception_type();
-                let (kind, event) = match exception {
-                    Some(exception) => (FrameKind::Exception, exception),
-                    None => (FrameKind::Data, frame.event_type()),
+                let (kind, event) = match frame.is_exception() {
+                    true => (FrameKind::Exception, frame.exception_type),
+                    false => (FrameKind::Data, frame.event_type),
                 };
-                match Json::parse(&text) {
-                    Ok(json) => self.json(event, kind, &json, sink),
-                    Err(error) => {
-                        let mut step = Step::new(&mut self.state, sink);
-                        if kind == FrameKind::Exception {
-                            step.fail(UpstreamError {
-                                message: excerpt_of(&text),
-                                kind: Some(event.to_owned()),
-                                code: None,
-                            });
-                        } else {
-                            step.problem(ProblemKind::InvalidEvent, &format!("{error}: {}", excerpt_of(&text)));
-                        }
+                match (Json::parse(&text), kind) {
+                    (Ok(json), _) => self.json(event, kind, &json, sink),
+                    (Err(_), FrameKind::Exception) => {
+                        let said = [frame.error_message, text.trim(), event].into_iter().find(|said| !said.is_empty());
+                        Step::new(&mut self.state, sink).fail(UpstreamError {
+                            message: excerpt_of(said.unwrap_or("exception")),
+                            kind: Some(event.to_owned()),
+                            code: None,
+                        });
+                    }
+                    (Err(error), FrameKind::Data) => {
+                        Step::new(&mut self.state, sink)
+                            .problem(ProblemKind::InvalidEvent, &format!("{error}: {}", excerpt_of(&text)));
                     }
                 }
             }
-            EventStreamItem::Problem(kind) => {
-                let mut step = Step::new(&mut self.state, sink);
-                step.problem(kind, "");
+            EventStreamItem::Problem { kind, at, what } => {
+                self.state.at = at;
+                let reached = match &kind {
+                    ProblemKind::LimitReached { limit } => Some(limit.clone()),
+                    _ => None,
+                };
+                Step::new(&mut self.state, sink).problem(kind, what);
+                if let Some(limit) = reached {
+                    self.fail_at_limit(&limit, sink);
+                }
             }
         }
     }
@@ -374,10 +387,14 @@ impl Stage {
     }
 
     fn too_large(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let mut step = Step::new(&mut self.state, sink);
-        step.problem(ProblemKind::LimitReached { limit: limit.to_owned() }, "");
-        // What was dropped may have held part of a call, so nothing of the step can be trusted to be whole.
-        step.fail(UpstreamError {
+        let kind = ProblemKind::LimitReached { limit: limit.to_owned() };
+        Step::new(&mut self.state, sink).problem(kind, "");
+        self.fail_at_limit(limit, sink);
+    }
+
+    /// What was dropped may have held part of a call, so nothing of the step can be trusted to be whole.
+    fn fail_at_limit(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        Step::new(&mut self.state, sink).fail(UpstreamError {
             message: format!("the upstream sent more than {limit} allows"),
             kind: Some(limit.to_owned()),
             code: None,
