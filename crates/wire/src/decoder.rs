@@ -211,8 +211,11 @@ impl StepDecoder {
                         }
                     }
                     let before = rest;
+                    if begins_event {
+                        // Offsets name the event's first byte, wherever the bytes were cut.
+                        stage.state.at = base + (bytes.len() - before.len()) as u64;
+                    }
                     let Some(item) = framer.next(&mut rest) else { break };
-                    stage.state.at = base + (bytes.len() - before.len()) as u64;
                     stage.state.begin_frame();
                     match item {
                         SseItem::Event(event) => {

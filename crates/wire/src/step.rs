@@ -397,8 +397,6 @@ impl<'s> Step<'s> {
                     other => other,
                 };
                 self.emit(StepEvent::Finish { reason, raw: Some(raw) });
-            } else if has_calls && end == End::Complete {
-                self.emit(StepEvent::Finish { reason: FinishReason::ToolCalls, raw: None });
             }
         }
         self.choice = 0;
