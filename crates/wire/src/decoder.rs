@@ -4,7 +4,9 @@ mod body;
 mod fast;
 
 use crate::dialect::{Decode, Dialect, Frame, FrameKind, Framing};
-use crate::frame::{EventStreamFramer, EventStreamItem, JsonArrayFramer, Line, LineFramer, SseFramer, SseItem};
+use crate::frame::{
+    EventStreamFramer, EventStreamItem, JsonArrayFramer, Line, LineFramer, SseFramer, SseItem,
+};
 use crate::json::Json;
 use crate::limits::Limits;
 use crate::profile::Profile;
@@ -149,7 +151,7 @@ impl StepDecoder {
                 }
             }
             Framed::Lines(framer) => framer.finish(&mut |line| {
-                if let Line::Text(text) = line
+                if let Line::Text { text, .. } = line
                     && let Ok(text) = std::str::from_utf8(text)
                     && Json::parse(text).is_ok()
                 {
@@ -175,7 +177,9 @@ impl StepDecoder {
         let stage = &mut self.stage;
         match &mut self.framing {
             Framed::Unknown(before) => {
-                let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte));
+                let blank = bytes
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte));
                 let blank = blank.count();
                 before.extend_from_slice(&bytes[..blank]);
                 let Some(first) = bytes.get(blank) else {
@@ -185,7 +189,9 @@ impl StepDecoder {
                     return;
                 };
                 let framing = match first {
-                    b'[' if stage.dialect.streams_an_array() => Framed::Array(JsonArrayFramer::new(&self.limits)),
+                    b'[' if stage.dialect.streams_an_array() => {
+                        Framed::Array(JsonArrayFramer::new(&self.limits))
+                    }
                     b'{' | b'[' | b'<' => Framed::Whole(Vec::new()),
                     _ => Framed::Sse(Box::new(SseFramer::new(&self.limits))),
                 };
@@ -202,8 +208,11 @@ impl StepDecoder {
             Framed::Sse(framer) => {
                 let mut rest = bytes;
                 while !rest.is_empty() && !stage.over {
+                    framer.skip_line_feed(&mut rest);
                     let begins_event = framer.is_between_events();
                     if begins_event {
+                        // Offsets name the event's first byte, wherever the bytes were cut.
+                        stage.state.at = base + (bytes.len() - rest.len()) as u64;
                         let fast = self.fast.take(rest, &mut stage.state, sink);
                         if fast > 0 {
                             rest = &rest[fast..];
@@ -211,10 +220,6 @@ impl StepDecoder {
                         }
                     }
                     let before = rest;
-                    if begins_event {
-                        // Offsets name the event's first byte, wherever the bytes were cut.
-                        stage.state.at = base + (bytes.len() - before.len()) as u64;
-                    }
                     let Some(item) = framer.next(&mut rest) else { break };
                     stage.state.begin_frame();
                     match item {
@@ -234,8 +239,9 @@ impl StepDecoder {
             }
             Framed::Lines(framer) => framer.push(bytes, &mut |line| match line {
                 _ if stage.over => {}
-                Line::Text(text) => {
-                    stage.state.at = base;
+                Line::Text { at, text } => {
+                    stage.state.at = at;
+                    stage.state.begin_frame();
                     let text = String::from_utf8_lossy(text);
                     stage.note_bad_utf8(&text, sink);
                     stage.payload("", &text, sink);
@@ -243,7 +249,6 @@ impl StepDecoder {
                 Line::TooLong => stage.too_large("line_bytes_max", sink),
             }),
             Framed::EventStream(framer) => framer.push(bytes, &mut |item| {
-                stage.state.at = base;
                 if !stage.over {
                     stage.frame_item(item, sink);
                 }
@@ -251,7 +256,6 @@ impl StepDecoder {
             Framed::Array(framer) => {
                 let dropped = framer.dropped();
                 framer.push(bytes, &mut |element| {
-                    stage.state.at = base;
                     if !stage.over {
                         let text = String::from_utf8_lossy(element);
                         stage.note_bad_utf8(&text, sink);
@@ -315,7 +319,9 @@ impl Stage {
         let mut step = Step::new(&mut self.state, sink);
         let error = match (kind, event) {
             (FrameKind::Exception, _) => Some(UpstreamError {
-                message: json.nonempty("message").map_or_else(|| excerpt_of(json.raw()), |text| text.into_owned()),
+                message: json
+                    .nonempty("message")
+                    .map_or_else(|| excerpt_of(json.raw()), |text| text.into_owned()),
                 kind: Some(event.to_owned()),
                 code: None,
             }),
@@ -345,7 +351,9 @@ impl Stage {
                 match (Json::parse(&text), kind) {
                     (Ok(json), _) => self.json(event, kind, &json, sink),
                     (Err(_), FrameKind::Exception) => {
-                        let said = [frame.error_message, text.trim(), event].into_iter().find(|said| !said.is_empty());
+                        let said = [frame.error_message, text.trim(), event]
+                            .into_iter()
+                            .find(|said| !said.is_empty());
                         Step::new(&mut self.state, sink).fail(UpstreamError {
                             message: excerpt_of(said.unwrap_or("exception")),
                             kind: Some(event.to_owned()),

@@ -5,7 +5,8 @@ use crate::decoder::Think;
 use crate::dialect::Dialect;
 use crate::json::{Json, Surrogates, decode_string};
 use crate::limits::Limits;
-use crate::profile::Profile;
+use crate::profile::{LeakedCalls, Profile};
+use crate::text::{Piece, ThinkSplitter, find_leaked, not_structured};
 use crate::vocabulary::{
     End, FinishReason, Hosted, Media, Problem, ProblemKind, ProviderState, Slot, StepEvent, UpstreamError,
     Usage,
@@ -31,6 +32,9 @@ pub(crate) struct StepState {
     complete: bool,
     over: bool,
     effect: Effect,
+    think: Option<ThinkSplitter>,
+    /// Visible text so far, to look for leaked calls in at the end.
+    said: String,
     /// Offset of the frame being decoded, for problems.
     pub(crate) at: u64,
 }
@@ -97,6 +101,11 @@ impl StepState {
             complete: false,
             over: false,
             effect: Effect::None,
+            think: match think {
+                Think::Verbatim => None,
+                Think::Split => Some(ThinkSplitter::new()),
+            },
+            said: String::new(),
             at: 0,
         }
     }
@@ -312,7 +321,8 @@ impl<'s> Step<'s> {
     /// Why the model stopped. Empty `raw` is no reason; the last one counts.
     pub(crate) fn finish(&mut self, reason: FinishReason, raw: &str) {
         let known = &mut self.choice_state().finish;
-        if !raw.is_empty() && known.as_ref().is_none_or(|known| (known.0, known.1.as_str()) != (reason, raw)) {
+        if !raw.is_empty() && known.as_ref().is_none_or(|known| (known.0, known.1.as_str()) != (reason, raw))
+        {
             *known = Some((reason, raw.to_owned()));
             self.state.touch();
         }
@@ -377,6 +387,9 @@ impl<'s> Step<'s> {
         for index in others.into_iter().chain([0]) {
             self.choice = index;
             self.flush_surrogates();
+            if index == 0 {
+                self.leaked_calls(&end);
+            }
             let cut = end != End::Complete
                 || matches!(
                     self.choice_state().finish,
@@ -480,7 +493,42 @@ impl<'s> Step<'s> {
         if text.is_empty() {
             return;
         }
-        self.send(StepEvent::Text(text));
+        match (self.choice, &mut self.state.think) {
+            (0, Some(splitter)) => {
+                let (said, sink) = (&mut self.state.said, &mut *self.sink);
+                splitter.push(&text, &mut |piece| send_piece(piece, said, sink));
+            }
+            (0, None) => {
+                self.state.said.push_str(&text);
+                (self.sink)(StepEvent::Text(text));
+            }
+            _ => self.send(StepEvent::Text(text)),
+        }
+    }
+
+    /// Calls that the server leaked as text: named, or made calls where the profile says so. // R: W8
+    fn leaked_calls(&mut self, end: &End) {
+        let said = std::mem::take(&mut self.state.said);
+        let state = &mut *self.state;
+        let leaked = {
+            let structured: Vec<_> = state.first.calls.structured().collect();
+            not_structured(find_leaked(&said, &state.offered), &structured)
+        };
+        for call in leaked {
+            match state.profile.leaked_calls {
+                LeakedCalls::Run if *end == End::Complete => {
+                    let id = call.id.as_deref().unwrap_or_default();
+                    let head = CallHead { id, name: &call.name, ..CallHead::default() };
+                    let slot = state.first.calls.open(head, self.sink, state.at);
+                    state.first.calls.append(slot, &call.arguments, self.sink, state.at);
+                }
+                _ => {
+                    let kind = ProblemKind::LeakedCall { format: call.format.to_owned() };
+                    let excerpt = excerpt_of(said.get(call.span).unwrap_or_default());
+                    (self.sink)(StepEvent::Problem(Problem { kind, at: state.at, excerpt, slot: None }));
+                }
+            }
+        }
     }
 
     fn flush_surrogates(&mut self) {
@@ -488,7 +536,11 @@ impl<'s> Step<'s> {
         let (text, thinking, refusal) =
             (choice.text.finish(), choice.thinking.finish(), choice.refusal.finish());
         if let Some(text) = text {
-            self.emit(StepEvent::Text(text.to_string().into()));
+            self.text_str(text.to_string().into());
+        }
+        if let (0, Some(splitter)) = (self.choice, &mut self.state.think) {
+            let (said, sink) = (&mut self.state.said, &mut *self.sink);
+            splitter.finish(&mut |piece| send_piece(piece, said, sink));
         }
         if let Some(text) = thinking {
             self.emit(StepEvent::Thinking(text.to_string().into()));
@@ -501,6 +553,16 @@ impl<'s> Step<'s> {
 
 fn wrap(index: u32, event: StepEvent<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
     sink(StepEvent::Choice { index, event: Box::new(event) });
+}
+
+fn send_piece(piece: Piece<'_>, said: &mut String, sink: &mut dyn FnMut(StepEvent<'_>)) {
+    match piece {
+        Piece::Text(text) => {
+            said.push_str(text);
+            sink(StepEvent::Text(Cow::Borrowed(text)));
+        }
+        Piece::Thinking(text) => sink(StepEvent::Thinking(Cow::Borrowed(text))),
+    }
 }
 
 /// At most 200 bytes of what was found.

@@ -9,10 +9,12 @@ mod settle;
 
 use crate::json::{ArgumentsReader, Json, Surrogates, decode_string};
 use crate::limits::Limits;
-use crate::profile::Profile;
+use crate::profile::{LeakedCalls, Profile};
 use crate::step::{Sink, excerpt_of};
+use crate::text::clean_name;
 use crate::vocabulary::{
-    BrokenCall, CallKind, Problem, ProblemKind, RawArguments, Repair, Seal, Slot, StepEvent, UpstreamCallId, WireName,
+    BrokenCall, CallKind, Problem, ProblemKind, RawArguments, Repair, Seal, Slot, StepEvent, UpstreamCallId,
+    WireName,
 };
 use std::borrow::Cow;
 
@@ -222,6 +224,17 @@ impl Assembly {
             return;
         }
         call.announced = true;
+        // gpt-oss's channel marker at the end of a name (quirk L, harmony).
+        let clean_len = clean_name(&call.name).len();
+        if clean_len < call.name.len() {
+            match self.profile.leaked_calls {
+                LeakedCalls::Run => call.name.truncate(clean_len),
+                LeakedCalls::Report => {
+                    let format = "harmony".to_owned();
+                    report(out, ProblemKind::LeakedCall { format }, 0, &call.name, Some(slot));
+                }
+            }
+        }
         let upstream_id = call.id_is_usable.then(|| UpstreamCallId::new(call.id.as_str()));
         let name = WireName::new(call.name.as_str());
         out(StepEvent::CallOpened { slot, position: call.position, upstream_id, name, kind: call.kind });
@@ -373,7 +386,10 @@ impl Assembly {
 
     fn seal_if_whole(&mut self, slot: Slot, seal: Seal, out: Sink<'_>, at: u64) {
         if self.call(slot).is_some_and(|call| {
-            call.ending == Ending::Open && !call.too_large && call.announced && call.reader.check_whole().is_ok()
+            call.ending == Ending::Open
+                && !call.too_large
+                && call.announced
+                && call.reader.check_whole().is_ok()
         }) {
             self.end_call(slot, seal, Cut::No, out, at);
         }

@@ -67,7 +67,8 @@ impl Assembly {
         match delta.index {
             Some(index) => newest(&|call| call.index == Some(index)).or_else(|| {
                 // T5: a number that first appears on a continuation names the call just opened.
-                let unnumbered = last.filter(|slot| self.call(*slot).is_some_and(|call| call.index.is_none()));
+                let unnumbered =
+                    last.filter(|slot| self.call(*slot).is_some_and(|call| call.index.is_none()));
                 unnumbered.filter(|_| delta.id.is_empty() && delta.name.is_empty())
             }),
             // T1: without a number, an id names its call; a bare fragment or the same name continues the last.

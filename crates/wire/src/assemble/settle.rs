@@ -20,7 +20,11 @@ pub(super) fn settle(call: &CallInProgress, cut: Cut, profile: &Profile) -> Resu
     if call.kind == CallKind::Custom {
         return match cut {
             Cut::Yes => Err(BrokenCall::Cut),
-            Cut::No => Ok(Arguments { text: text.to_owned(), value: Value::String(text.to_owned()), repairs: vec![] }),
+            Cut::No => Ok(Arguments {
+                text: text.to_owned(),
+                value: Value::String(text.to_owned()),
+                repairs: vec![],
+            }),
         };
     }
     // Nothing received is `{}` for a finished call (A1) and unusable for a cut one (A2).

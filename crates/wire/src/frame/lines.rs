@@ -8,13 +8,20 @@ pub struct LineFramer {
     carry: Vec<u8>,
     line_bytes_max: usize,
     overlong: bool,
+    /// Bytes before the line that is being read.
+    line_at: u64,
 }
 
 /// One line, or that one was too long.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// Without its end.
-    Text(&'a [u8]),
+    Text {
+        /// Offset of its first byte.
+        at: u64,
+        /// Its bytes.
+        text: &'a [u8],
+    },
     /// Longer than `line_bytes_max`; dropped up to its end.
     TooLong,
 }
@@ -22,7 +29,7 @@ pub enum Line<'a> {
 impl LineFramer {
     /// A framer at the beginning of a body.
     pub fn new(limits: &Limits) -> Self {
-        Self { carry: Vec::new(), line_bytes_max: limits.line_bytes_max, overlong: false }
+        Self { carry: Vec::new(), line_bytes_max: limits.line_bytes_max, overlong: false, line_at: 0 }
     }
 
     /// Takes the next bytes and hands out every line that ends in them.
@@ -31,14 +38,16 @@ impl LineFramer {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (head, tail) = (&rest[..end], &rest[end + 1..]);
             rest = tail;
+            let at = self.line_at;
+            self.line_at += (self.carry.len() + head.len() + 1) as u64;
             if std::mem::take(&mut self.overlong) || self.carry.len() + head.len() > self.line_bytes_max {
                 self.carry.clear();
                 line(Line::TooLong);
             } else if self.carry.is_empty() {
-                line(Line::Text(head.strip_suffix(b"\r").unwrap_or(head)));
+                line(Line::Text { at, text: head.strip_suffix(b"\r").unwrap_or(head) });
             } else {
                 self.carry.extend_from_slice(head);
-                line(Line::Text(self.carry.strip_suffix(b"\r").unwrap_or(&self.carry)));
+                line(Line::Text { at, text: self.carry.strip_suffix(b"\r").unwrap_or(&self.carry) });
                 self.carry.clear();
             }
         }
@@ -55,7 +64,8 @@ impl LineFramer {
         if self.overlong {
             line(Line::TooLong);
         } else if !self.carry.is_empty() {
-            line(Line::Text(self.carry.strip_suffix(b"\r").unwrap_or(&self.carry)));
+            let text = self.carry.strip_suffix(b"\r").unwrap_or(&self.carry);
+            line(Line::Text { at: self.line_at, text });
         }
         self.carry.clear();
         self.overlong = false;
@@ -72,7 +82,7 @@ mod tests {
             let mut lines = Vec::new();
             let mut take = |line: Line<'_>| {
                 lines.push(match line {
-                    Line::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    Line::Text { text, .. } => String::from_utf8_lossy(text).into_owned(),
                     Line::TooLong => "TOO LONG".to_owned(),
                 });
             };

@@ -76,6 +76,16 @@ impl SseFramer {
         }
     }
 
+    /// The LF of a CRLF whose CR ended the last line; call before [`is_between_events`](Self::is_between_events).
+    pub fn skip_line_feed(&mut self, input: &mut &[u8]) {
+        if let Some(first) = input.first()
+            && std::mem::take(&mut self.after_cr)
+            && *first == b'\n'
+        {
+            *input = &input[1..];
+        }
+    }
+
     /// Nothing is half read: the next byte begins a new event.
     pub fn is_between_events(&self) -> bool {
         self.line.is_empty()
@@ -107,9 +117,9 @@ impl SseFramer {
             if self.bom_left < BOM.len() && !self.pass_bom(input) {
                 return None;
             }
-            if std::mem::take(&mut self.after_cr) && input.first() == Some(&b'\n') {
-                *input = &input[1..];
-                continue;
+            self.skip_line_feed(input);
+            if input.is_empty() {
+                return None;
             }
             let Some(end) = memchr::memchr2(b'\n', b'\r', input) else {
                 self.carry(input);
@@ -206,7 +216,9 @@ impl SseFramer {
         }
         let (name, value) = match memchr::memchr(b':', line) {
             Some(0) => return Taken::Comment,
-            Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
+            Some(colon) => {
+                (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..]))
+            }
             None => (line, &[][..]),
         };
         match name {

@@ -258,7 +258,10 @@ impl ArgumentsReader {
             (State::Next, b']') if self.open.last() == Some(&Container::Array) => self.close(at),
             (State::Next, _) => return Err("`,` or the end of the container was expected"),
             (State::Closed, _) => return Err("text after the document"),
-            (State::String(_) | State::Escape(_) | State::Unicode(..) | State::Number(_) | State::Word(_), _) => {}
+            (
+                State::String(_) | State::Escape(_) | State::Unicode(..) | State::Number(_) | State::Word(_),
+                _,
+            ) => {}
         }
         Ok(())
     }
@@ -352,7 +355,8 @@ impl Partial {
                         if let Some(lone) = self.carry.finish() {
                             self.grow(lone.encode_utf8(&mut [0; 4]));
                         }
-                        self.filling = if self.filling == Filling::Name { Filling::Named } else { Filling::Between };
+                        self.filling =
+                            if self.filling == Filling::Name { Filling::Named } else { Filling::Between };
                         self.consumed += 1;
                     } else if run == 0 {
                         return;
@@ -372,13 +376,16 @@ impl Partial {
             }
             match byte {
                 b'{' | b'[' => {
-                    let empty = if byte == b'{' { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
+                    let empty =
+                        if byte == b'{' { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
                     self.place(empty);
                     self.depth += 1;
                     self.filling = Filling::Between;
                 }
                 b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-                b'"' if self.filling == Filling::Between && matches!(self.container(), Some(Value::Object(_))) => {
+                b'"' if self.filling == Filling::Between
+                    && matches!(self.container(), Some(Value::Object(_))) =>
+                {
                     self.name.clear();
                     self.filling = Filling::Name;
                 }
@@ -484,9 +491,14 @@ mod tests {
     fn knows_when_the_top_level_has_closed() {
         // R: W6
         let mut reader = ArgumentsReader::default();
-        for (fragment, closed) in
-            [("{\"a", false), ("\":\"}\\", false), ("\"\"", false), (",\"b\":[{}]", false), ("}", true), (" \n", true)]
-        {
+        for (fragment, closed) in [
+            ("{\"a", false),
+            ("\":\"}\\", false),
+            ("\"\"", false),
+            (",\"b\":[{}]", false),
+            ("}", true),
+            (" \n", true),
+        ] {
             reader.push(fragment);
             assert_eq!(reader.is_closed(), closed, "after {:?}", reader.text());
         }
@@ -508,7 +520,8 @@ mod tests {
     #[test]
     fn the_partial_value_is_readable_at_any_moment() {
         // R: W6
-        let text = r#"{"a":"x\u4f60\ud83d\ude00\"","n":[1,-2.5e3,{"t":true,"z":null}],"a":"again","e":{},"l":[]}"#;
+        let text =
+            r#"{"a":"x\u4f60\ud83d\ude00\"","n":[1,-2.5e3,{"t":true,"z":null}],"a":"again","e":{},"l":[]}"#;
         let whole = Json::parse(text).unwrap().to_value();
         for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
             let mut reader = ArgumentsReader::default();

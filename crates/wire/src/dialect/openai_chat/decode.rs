@@ -19,8 +19,16 @@ pub(crate) struct Decoder {
 }
 
 /// Chunk members that nothing reads.
-const IGNORED: &[&str] =
-    &["id", "created", "model", "obfuscation", "system_fingerprint", "service_tier", "provider", "native_finish_reason"];
+const IGNORED: &[&str] = &[
+    "id",
+    "created",
+    "model",
+    "obfuscation",
+    "system_fingerprint",
+    "service_tier",
+    "provider",
+    "native_finish_reason",
+];
 
 impl Decode for Decoder {
     fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
@@ -81,7 +89,8 @@ impl Decoder {
 
     fn choice(&mut self, choice: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
         // C2: `delta` if it is an object, else `message`; never both.
-        let delta = [choice.get("delta"), choice.get("message")].into_iter().flatten().find(|d| d.is_object());
+        let delta =
+            [choice.get("delta"), choice.get("message")].into_iter().flatten().find(|d| d.is_object());
         if let Some(delta) = delta {
             self.delta(delta, is_first, step);
         }
@@ -149,13 +158,16 @@ impl Decoder {
             step.notice_change();
         }
         let fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
-        let field = fields.iter().filter_map(|name| delta.get(name)).find(|field| {
-            field.string_body().is_some_and(|body| !body.is_empty())
-        });
+        let field = fields
+            .iter()
+            .filter_map(|name| delta.get(name))
+            .find(|field| field.string_body().is_some_and(|body| !body.is_empty()));
         match field {
             Some(field) => step.thinking(field),
             None => {
-                for text in details.iter().filter_map(|detail| detail.get("text").or_else(|| detail.get("summary"))) {
+                for text in
+                    details.iter().filter_map(|detail| detail.get("text").or_else(|| detail.get("summary")))
+                {
                     step.thinking(text);
                 }
             }
@@ -173,7 +185,9 @@ impl Decoder {
         };
         for (name, new) in new {
             match (known.get_mut(name), new) {
-                (Some(Value::String(text)), Value::String(more)) if matches!(name.as_str(), "text" | "summary" | "data") => {
+                (Some(Value::String(text)), Value::String(more))
+                    if matches!(name.as_str(), "text" | "summary" | "data") =>
+                {
                     text.push_str(more);
                 }
                 (_, Value::Null) => {}
@@ -192,7 +206,8 @@ impl Decoder {
         };
         let name = function.and_then(|function| function.nonempty("name")).unwrap_or_default();
         let id = entry.scalar("id").unwrap_or_default();
-        let arguments = function.and_then(|function| function.get("arguments").or_else(|| function.get("input")));
+        let arguments =
+            function.and_then(|function| function.get("arguments").or_else(|| function.get("input")));
         step.call_delta(CallDelta {
             index: entry.get("index").and_then(Json::as_i64),
             id: &id,
