@@ -7,6 +7,7 @@
 pub(crate) mod anthropic;
 pub(crate) mod bedrock;
 pub(crate) mod cohere;
+mod extra;
 pub(crate) mod gemini;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;

@@ -12,6 +12,15 @@ pub struct Media {
     pub data: String,
 }
 
+impl Media {
+    /// What stands for it in a text where it cannot be sent; never its base64.
+    pub fn note(&self) -> String {
+        let kind = self.media_type.split('/').next().unwrap_or_default();
+        let kilobytes = (self.data.len() / 4 * 3).div_ceil(1000);
+        format!("[{kind} {}, {kilobytes} kB, shown to the user]", self.media_type)
+    }
+}
+
 /// What a tool produced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Output {

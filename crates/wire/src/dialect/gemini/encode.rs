@@ -1,9 +1,229 @@
 //! Request to JSON.
+//!
+//! Rules that the API enforces with HTTP 400 (`surfaces.md` §9.2): as many `functionResponse` parts as `functionCall`
+//! parts, in the one content right after; and from Gemini 3 on a `thoughtSignature` on the first call of each step,
+//! the model's own or the sentinel for steps that another model wrote.
 
-use crate::dialect::{EncodedRequest, Transfer};
+use super::schema;
+use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
 use crate::profile::Profile;
-use crate::vocabulary::ModelRequest;
+use crate::vocabulary::{
+    Call, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+};
+use serde_json::{Map, Value, json};
 
-pub(crate) fn encode(_request: &ModelRequest, _profile: &Profile, _transfer: Transfer) -> EncodedRequest {
-    EncodedRequest { path: String::new(), headers: Vec::new(), body: serde_json::Value::Null }
+/// Stands for the signature of a call that this model did not write.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
+    let history = History { request, profile, generation: Generation::of(&request.model) };
+    let mut contents = Vec::new();
+    for message in &request.messages {
+        match message {
+            Message::User(parts) => push(&mut contents, "user", history.user(parts)),
+            Message::Step(step) => {
+                let (said, answers) = history.step(step);
+                push(&mut contents, "model", said);
+                push(&mut contents, "user", answers);
+            }
+        }
+    }
+    let mut body = Map::new();
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.is_empty()) {
+        body.insert("systemInstruction".to_owned(), json!({ "parts": [{ "text": instructions }] }));
+    }
+    body.insert("contents".to_owned(), contents.into());
+    tools(request, profile, &mut body);
+    let mut config = Map::new();
+    if let Some(temperature) = request.settings.temperature {
+        config.insert("temperature".to_owned(), temperature.into());
+    }
+    if let Some(tokens) = request.settings.max_output_tokens {
+        config.insert("maxOutputTokens".to_owned(), tokens.into());
+    }
+    if !config.is_empty() {
+        body.insert("generationConfig".to_owned(), config.into());
+    }
+    extra::merge(&mut body, &request.settings.extra);
+    EncodedRequest { path: path(&request.model, transfer), headers: Vec::new(), body: body.into() }
+}
+
+/// `/models/{model}:streamGenerateContent?alt=sse`; a model may be given with its collection (`tunedModels/x`).
+fn path(model: &str, transfer: Transfer) -> String {
+    let collection = if model.contains('/') { "" } else { "models/" };
+    let method = match transfer {
+        Transfer::Stream => "streamGenerateContent?alt=sse",
+        Transfer::Whole => "generateContent",
+    };
+    let mut escaped = String::with_capacity(model.len());
+    for byte in model.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b'@' => {
+                escaped.push(byte as char)
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    format!("/{collection}{escaped}:{method}")
+}
+
+fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
+    if !parts.is_empty() {
+        contents.push(json!({ "role": role, "parts": parts }));
+    }
+}
+
+fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
+    let may_call = request.tool_choice == ToolChoice::Auto;
+    if request.tools.is_empty() || !(may_call || profile.tool_choice_none) {
+        return;
+    }
+    let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
+    body.insert("tools".to_owned(), json!([{ "functionDeclarations": declarations }]));
+    if !may_call {
+        body.insert("toolConfig".to_owned(), json!({ "functionCallingConfig": { "mode": "NONE" } }));
+    }
+}
+
+fn declaration(tool: &ToolDefinition) -> Value {
+    let mut declaration = json!({ "name": tool.name, "description": tool.description });
+    if let Some(schema) = schema::adapt(&tool.parameters) {
+        declaration["parametersJsonSchema"] = schema;
+    }
+    declaration
+}
+
+/// What changed with Gemini 3: signatures are demanded, and results may carry pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generation {
+    BeforeThree,
+    Three,
+}
+
+impl Generation {
+    /// By the name, since nothing else tells. Only names of the first two generations are known for certain, so a
+    /// name without a number (`gemini-flash-latest`) is a later one; other families have no signatures.
+    fn of(model: &str) -> Self {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let number = name.find("gemini-").map(|at| &name[at + "gemini-".len()..]);
+        match number {
+            None => Generation::BeforeThree,
+            Some(rest) if rest.starts_with("1.") || rest.starts_with("2.") || rest.starts_with("pro") => {
+                Generation::BeforeThree
+            }
+            Some(_) => Generation::Three,
+        }
+    }
+}
+
+struct History<'a> {
+    request: &'a ModelRequest,
+    profile: &'a Profile,
+    generation: Generation,
+}
+
+impl History<'_> {
+    fn user(&self, parts: &[UserPart]) -> Vec<Value> {
+        let part = |part: &UserPart| match part {
+            UserPart::Text { text } => json!({ "text": text }),
+            UserPart::Image(media) => self.picture(media),
+            UserPart::File { name, media }
+                if media.media_type.starts_with("image/") && !self.profile.vision =>
+            {
+                json!({ "text": format!("{name}: {}", media.note()) })
+            }
+            UserPart::File { media, .. } => inline(media),
+        };
+        parts.iter().map(part).collect()
+    }
+
+    fn picture(&self, media: &Media) -> Value {
+        if self.profile.vision { inline(media) } else { json!({ "text": media.note() }) }
+    }
+
+    /// What the model said, and the answers to its calls.
+    fn step(&self, step: &ClosedStep) -> (Vec<Value>, Vec<Value>) {
+        let said = self.echo(step).unwrap_or_else(|| self.rebuild(step));
+        let ids: Vec<Value> = said
+            .iter()
+            .filter_map(|part| part.get("functionCall"))
+            .map(|call| call.get("id").cloned().unwrap_or(Value::Null))
+            .collect();
+        let mut answers = Vec::new();
+        let mut beside = Vec::new();
+        for ((call, outcome), id) in step.calls.iter().zip(ids) {
+            answers.push(self.answer(call, outcome, id, &mut beside));
+        }
+        answers.append(&mut beside);
+        (said, answers)
+    }
+
+    /// The parts as the model wrote them, if this model wrote them and the calls are those of the step.
+    fn echo(&self, step: &ClosedStep) -> Option<Vec<Value>> {
+        let state = step.provider_state.as_ref()?;
+        if state.dialect != Dialect::Gemini || step.model != self.request.model {
+            return None;
+        }
+        let mut parts = state.value.as_array()?.clone();
+        let mut calls = step.calls.iter();
+        for echoed in parts.iter_mut().filter_map(|part| part.get_mut("functionCall")) {
+            let (call, _) = calls.next()?;
+            let same_id = call.upstream_id.as_ref().is_none_or(|id| id.as_str() == echoed["id"]);
+            if !same_id || echoed["name"] != call.name.as_str() {
+                return None;
+            }
+            if call.arguments.is_err() {
+                echoed["args"] = call.arguments_object();
+            }
+        }
+        calls.next().is_none().then_some(parts)
+    }
+
+    /// A step of another model: its text and its calls, without its thoughts.
+    fn rebuild(&self, step: &ClosedStep) -> Vec<Value> {
+        let mut parts = Vec::new();
+        if !step.text.is_empty() {
+            parts.push(json!({ "text": step.text }));
+        }
+        for (nth, (call, _)) in step.calls.iter().enumerate() {
+            let mut part = json!({ "functionCall": { "name": call.name, "args": call.arguments_object() } });
+            if nth == 0 && self.generation == Generation::Three {
+                part["thoughtSignature"] = NO_SIGNATURE.into();
+            }
+            parts.push(part);
+        }
+        parts
+    }
+
+    /// The answer to one call. Pictures go with it, or (before Gemini 3) into a part beside it with a sentence.
+    fn answer(&self, call: &Call, outcome: &Outcome, id: Value, beside: &mut Vec<Value>) -> Value {
+        let mut told = outcome.told_to_model();
+        let mut pictures = Vec::new();
+        for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
+            if self.profile.vision {
+                pictures.push(inline(media));
+            } else {
+                told = format!("{told}\n{}", media.note());
+            }
+        }
+        let key = if outcome.is_error() { "error" } else { "output" };
+        let mut response = json!({ "name": call.name, "response": { key: told } });
+        if !id.is_null() {
+            response["id"] = id;
+        }
+        if !pictures.is_empty() {
+            match self.generation {
+                Generation::Three => response["parts"] = pictures.into(),
+                Generation::BeforeThree => {
+                    beside.push(json!({ "text": format!("Output of {}:", call.name) }));
+                    beside.append(&mut pictures);
+                }
+            }
+        }
+        json!({ "functionResponse": response })
+    }
+}
+
+fn inline(media: &Media) -> Value {
+    json!({ "inlineData": { "mimeType": media.media_type, "data": media.data } })
 }

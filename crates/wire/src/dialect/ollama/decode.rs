@@ -1,13 +1,104 @@
-//! Stream and body to [`Step`].
+//! Lines of `/api/chat` (`message`) and `/api/generate` (`response`) to [`Step`].
+//!
+//! Calls come whole, in any line up to and with the one that says `done` (O1); lists of several lines add up.
 
+use crate::assemble::CallHead;
 use crate::dialect::{Decode, Frame};
 use crate::json::Json;
-use crate::step::Step;
+use crate::step::{Step, error_of};
+use crate::vocabulary::{CallKind, FinishReason, ProblemKind, Usage};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 #[derive(Default)]
-pub(crate) struct Decoder {}
+pub(crate) struct Decoder {
+    /// What each id was used for: (`index`, name, arguments).
+    by_id: HashMap<String, (String, String, String)>,
+}
 
 impl Decode for Decoder {
-    fn frame(&mut self, _frame: &Frame<'_>, _step: &mut Step<'_>) {}
-    fn body(&mut self, _json: &Json<'_>, _step: &mut Step<'_>) {}
+    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+        self.line(frame.json, step);
+    }
+
+    /// One line that was printed over several, or `stream: false`: the same object.
+    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        self.line(json, step);
+    }
+}
+
+impl Decoder {
+    fn line(&mut self, line: &Json<'_>, step: &mut Step<'_>) {
+        if let Some(error) = error_of(line) {
+            step.fail(error);
+            return;
+        }
+        let message = line.get("message");
+        for source in [Some(line), message].into_iter().flatten() {
+            if let Some(thinking) = source.get("thinking") {
+                step.thinking(thinking);
+            }
+        }
+        if let Some(text) = line.get("response") {
+            step.text(text);
+        }
+        if let Some(text) = message.and_then(|message| message.get("content")) {
+            step.text(text);
+        }
+        match message.and_then(|message| message.get("tool_calls")) {
+            Some(call) if call.is_object() => self.call(call, step),
+            Some(calls) => calls.items().iter().for_each(|call| self.call(call, step)),
+            None => {}
+        }
+        usage(line, step);
+        if line.get("done").and_then(Json::as_bool) == Some(true) {
+            // Early servers give no reason; a reply that is done has stopped (`syn-oll-no-done-reason`).
+            let raw = line.nonempty("done_reason").unwrap_or(Cow::Borrowed("stop"));
+            let reason = match raw.as_ref() {
+                "stop" => FinishReason::Stop,
+                "length" => FinishReason::Length,
+                _ => FinishReason::Other,
+            };
+            step.finish(reason, &raw);
+            step.complete();
+        }
+    }
+
+    fn call(&mut self, call: &Json<'_>, step: &mut Step<'_>) {
+        let function = call.get("function");
+        let id = call.scalar("id").unwrap_or_default();
+        let name = function.and_then(|function| function.nonempty("name")).unwrap_or_default();
+        let arguments = function.and_then(|function| function.get("arguments"));
+        let text = match arguments {
+            None => Cow::Borrowed(""),
+            Some(json) => json.as_str().unwrap_or(Cow::Borrowed(json.raw())),
+        };
+        if id.is_empty() && name.is_empty() && text.is_empty() {
+            step.problem(ProblemKind::PhantomCall, call.raw());
+            return;
+        }
+        if !id.is_empty() {
+            // The index alone says nothing: it is 0 for every call of some versions (O1).
+            let index = function.and_then(|function| function.scalar("index")).unwrap_or_default();
+            let this = (index.into_owned(), name.clone().into_owned(), text.clone().into_owned());
+            match self.by_id.get(id.as_ref()) {
+                // Proxies send the list once more with the line that says `done` (T15).
+                Some(before) if *before == this => {
+                    step.problem(ProblemKind::IdChanged, call.raw());
+                    return;
+                }
+                Some(_) => {}
+                None => drop(self.by_id.insert(id.clone().into_owned(), this)),
+            }
+        }
+        step.whole_call(CallHead { id: &id, name: &name, kind: CallKind::Function }, &text);
+    }
+}
+
+fn usage(line: &Json<'_>, step: &mut Step<'_>) {
+    let input_tokens = line.get("prompt_eval_count").and_then(Json::as_u64);
+    let output_tokens = line.get("eval_count").and_then(Json::as_u64);
+    if input_tokens.is_some() || output_tokens.is_some() {
+        step.usage(Usage { input_tokens, output_tokens, ..Usage::default() });
+    }
 }

@@ -1,4 +1,4 @@
-//! Placeholder until the dialect lands.
+//! Ollama's own API: `/api/chat`, one JSON object a line. (`/api/generate` streams are decoded too.)
 
 mod decode;
 mod encode;

@@ -1,9 +1,204 @@
 //! Request to JSON.
+//!
+//! Stateless: `store: false`, and what the model wants back travels with every request. So
+//! `include: ["reasoning.encrypted_content"]` is always asked for, whatever the model: nothing but the answer tells
+//! whether a model reasons. One that does not refuses the field with HTTP 400 that names it; the driver then sends the
+//! request again with `{"include": null}` in the settings' `extra`, which takes the field out.
 
-use crate::dialect::{EncodedRequest, Transfer};
+use super::call_ids::CallIds;
+use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
 use crate::profile::Profile;
-use crate::vocabulary::ModelRequest;
+use crate::vocabulary::{
+    Call, CallKind, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+};
+use serde_json::{Map, Value, json};
 
-pub(crate) fn encode(_request: &ModelRequest, _profile: &Profile, _transfer: Transfer) -> EncodedRequest {
-    EncodedRequest { path: String::new(), headers: Vec::new(), body: serde_json::Value::Null }
+pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
+    let mut input = Input { request, profile, ids: CallIds::default(), items: Vec::new() };
+    for message in &request.messages {
+        match message {
+            Message::User(parts) => input.user(parts),
+            Message::Step(step) => input.step(step),
+        }
+    }
+    let items = input.items;
+    let mut body = Map::new();
+    body.insert("model".to_owned(), request.model.as_str().into());
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.is_empty()) {
+        body.insert("instructions".to_owned(), instructions.into());
+    }
+    body.insert("input".to_owned(), items.into());
+    let may_call = request.tool_choice == ToolChoice::Auto;
+    if !request.tools.is_empty() && (may_call || profile.tool_choice_none) {
+        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+        if !may_call {
+            body.insert("tool_choice".to_owned(), "none".into());
+        }
+    }
+    if let Some(temperature) = request.settings.temperature {
+        body.insert("temperature".to_owned(), temperature.into());
+    }
+    if let Some(tokens) = request.settings.max_output_tokens {
+        body.insert("max_output_tokens".to_owned(), tokens.into());
+    }
+    body.insert("store".to_owned(), false.into());
+    body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+    body.insert("stream".to_owned(), (transfer == Transfer::Stream).into());
+    extra::merge(&mut body, &request.settings.extra);
+    EncodedRequest { path: "/responses".to_owned(), headers: Vec::new(), body: body.into() }
+}
+
+/// `strict` would refuse most schemas (every property required, nothing optional), and is on if it is left out.
+fn tool(tool: &ToolDefinition) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": false,
+    })
+}
+
+struct Input<'a> {
+    request: &'a ModelRequest,
+    profile: &'a Profile,
+    ids: CallIds,
+    items: Vec<Value>,
+}
+
+impl Input<'_> {
+    fn user(&mut self, parts: &[UserPart]) {
+        let content: Vec<Value> = parts.iter().map(|part| self.user_part(part)).collect();
+        if !content.is_empty() {
+            self.items.push(json!({ "type": "message", "role": "user", "content": content }));
+        }
+    }
+
+    fn user_part(&self, part: &UserPart) -> Value {
+        match part {
+            UserPart::Text { text } => input_text(text),
+            UserPart::Image(media) => self.picture(media),
+            UserPart::File { media, .. } if media.media_type.starts_with("image/") => self.picture(media),
+            UserPart::File { name, media } if media.media_type == "application/pdf" => {
+                json!({ "type": "input_file", "filename": name, "file_data": data_url(media) })
+            }
+            UserPart::File { name, media } => input_text(&format!("{name}: {}", media.note())),
+        }
+    }
+
+    fn picture(&self, media: &Media) -> Value {
+        if self.profile.vision && media.media_type.starts_with("image/") {
+            json!({ "type": "input_image", "image_url": data_url(media) })
+        } else {
+            input_text(&media.note())
+        }
+    }
+
+    /// One step: its items, then one output for each call.
+    fn step(&mut self, step: &ClosedStep) {
+        let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
+        let said = self.echo(step, &ids).unwrap_or_else(|| rebuild(step, &ids));
+        self.items.extend(said);
+        for ((call, outcome), id) in step.calls.iter().zip(&ids) {
+            let output = self.output(outcome);
+            self.items.push(json!({ "type": output_type(call), "call_id": id, "output": output }));
+        }
+    }
+
+    /// The items as the model wrote them, if this model wrote them and the calls are those of the step. Calls take id
+    /// and arguments from the ledger: ids may have been missing or repeated, arguments repaired.
+    fn echo(&self, step: &ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
+        let state = step.provider_state.as_ref()?;
+        if state.dialect != Dialect::OpenaiResponses || step.model != self.request.model {
+            return None;
+        }
+        let mut calls = step.calls.iter().zip(ids);
+        let mut items = Vec::new();
+        for item in state.value.as_array()? {
+            let mut item = item.as_object()?.clone();
+            match item.get("type").and_then(Value::as_str).unwrap_or_default() {
+                "function_call" | "custom_tool_call" => {
+                    let ((call, _), id) = calls.next()?;
+                    let wire_id = item.get("call_id").or_else(|| item.get("id")).and_then(Value::as_str);
+                    let same_id =
+                        call.upstream_id.as_ref().is_none_or(|known| wire_id == Some(known.as_str()));
+                    if !same_id || item.get("name").and_then(Value::as_str) != Some(call.name.as_str()) {
+                        return None;
+                    }
+                    let key = if call.kind == CallKind::Custom { "input" } else { "arguments" };
+                    item.insert(key.to_owned(), call.arguments_text().into());
+                    item.insert("call_id".to_owned(), id.as_str().into());
+                    // Nothing is stored, so an id would be looked up in vain (HTTP 404 "Item not found").
+                    item.shift_remove("id");
+                }
+                "reasoning" => {
+                    let has = |key: &str| match item.get(key) {
+                        Some(Value::String(text)) => !text.is_empty(),
+                        Some(Value::Array(parts)) => !parts.is_empty(),
+                        _ => false,
+                    };
+                    // A summary alone is of no use to the model, and is refused without the item that it sums up.
+                    if !has("encrypted_content") && !has("content") {
+                        continue;
+                    }
+                    item.shift_remove("id");
+                }
+                "message" => drop(item.shift_remove("id")),
+                _ => {}
+            }
+            items.push(Value::Object(item));
+        }
+        if calls.next().is_some() {
+            return None;
+        }
+        // "reasoning was provided without its required following item" (HTTP 400).
+        while items.last().is_some_and(|item| item["type"] == "reasoning") {
+            items.pop();
+        }
+        Some(items)
+    }
+
+    fn output(&self, outcome: &Outcome) -> Value {
+        let told = outcome.told_to_model();
+        let media = outcome.output().map(|output| output.media.as_slice()).unwrap_or_default();
+        if media.is_empty() {
+            return told.into();
+        }
+        std::iter::once(input_text(&told)).chain(media.iter().map(|media| self.picture(media))).collect()
+    }
+}
+
+/// A step of another model: its text and its calls, without its thoughts.
+fn rebuild(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
+    let mut items = Vec::new();
+    if !step.text.is_empty() {
+        let content = json!([{ "type": "output_text", "text": step.text }]);
+        items.push(json!({ "type": "message", "role": "assistant", "content": content }));
+    }
+    for ((call, _), id) in step.calls.iter().zip(ids) {
+        items.push(match call.kind {
+            CallKind::Function => json!({
+                "type": "function_call", "call_id": id, "name": call.name, "arguments": call.arguments_text(),
+            }),
+            CallKind::Custom => json!({
+                "type": "custom_tool_call", "call_id": id, "name": call.name, "input": call.arguments_text(),
+            }),
+        });
+    }
+    items
+}
+
+fn output_type(call: &Call) -> &'static str {
+    match call.kind {
+        CallKind::Function => "function_call_output",
+        CallKind::Custom => "custom_tool_call_output",
+    }
+}
+
+fn input_text(text: &str) -> Value {
+    json!({ "type": "input_text", "text": text })
+}
+
+fn data_url(media: &Media) -> String {
+    format!("data:{};base64,{}", media.media_type, media.data)
 }

@@ -1,7 +1,9 @@
-//! Placeholder until the dialect lands.
+//! OpenAI Responses (`/responses`), also as spoken by Azure, xAI, OpenRouter, GitHub Copilot, LM Studio, Bedrock.
 
+mod call_ids;
 mod decode;
 mod encode;
+mod items;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::encode;

@@ -1,0 +1,284 @@
+//! Which output item an event speaks of.
+//!
+//! `output_index` decides; ids of items rotate with every event at GitHub Copilot (P2) and count only where there is
+//! no index. A `call_id` is compared, because some servers use one index for everything.
+
+use crate::json::Json;
+use crate::vocabulary::{CallKind, Slot};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+/// What an output item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Message,
+    Reasoning,
+    /// For the client to run.
+    Call(CallKind),
+    /// Run by the provider.
+    Hosted,
+    /// Echoed, never shown (`compaction`).
+    Opaque,
+    Unknown,
+}
+
+impl Kind {
+    pub(super) fn of(item: &Json<'_>) -> Kind {
+        match item.nonempty("type").unwrap_or_default().as_ref() {
+            "message" => Kind::Message,
+            "reasoning" => Kind::Reasoning,
+            "function_call" => Kind::Call(CallKind::Function),
+            "custom_tool_call" => Kind::Call(CallKind::Custom),
+            "compaction" => Kind::Opaque,
+            name if name.ends_with("_call") || name.ends_with("_call_output") || name.starts_with("mcp_") => {
+                Kind::Hosted
+            }
+            _ => Kind::Unknown,
+        }
+    }
+}
+
+/// A text of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Channel {
+    Text,
+    Refusal,
+    Summary,
+    Reasoning,
+}
+
+/// One output item, as far as it has been told.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) kind: Kind,
+    output_index: Option<u64>,
+    item_id: String,
+    /// `call_id`, or `id` where that is missing (P5).
+    pub(super) call_id: String,
+    /// Where its call is, once the name is known.
+    pub(super) slot: Option<Slot>,
+    /// Arguments that were told in advance: with the head of a call (they count if nothing follows, P3), or before
+    /// its name.
+    pub(super) held: String,
+    /// The texts (by `content_index` or `summary_index`) of which something has been said.
+    pub(super) said: BTreeSet<(Channel, u64)>,
+    /// Annotations have been said.
+    pub(super) cited: bool,
+    /// It was told as complete.
+    pub(super) done: bool,
+    /// As it is to be echoed.
+    pub(super) value: Option<Value>,
+}
+
+impl Item {
+    fn new(kind: Kind, output_index: Option<u64>, item: &Json<'_>) -> Self {
+        let item_id = item.scalar("id").unwrap_or_default().into_owned();
+        let call_id = call_id(item).into_owned();
+        Self {
+            kind,
+            output_index,
+            item_id,
+            call_id,
+            slot: None,
+            held: String::new(),
+            said: BTreeSet::new(),
+            cited: false,
+            done: false,
+            value: None,
+        }
+    }
+
+    pub(super) fn has_said(&self, channel: Channel) -> bool {
+        self.said.range((channel, 0)..=(channel, u64::MAX)).next().is_some()
+    }
+
+    /// Can `item` be this one, told again?
+    fn is_told_again_by(&self, kind: Kind, item: &Json<'_>) -> bool {
+        if self.kind != kind {
+            return false;
+        }
+        if !matches!(kind, Kind::Call(_)) {
+            return !self.done;
+        }
+        let call_id = item.nonempty("call_id").unwrap_or_default();
+        if call_id.is_empty() || self.call_id.is_empty() {
+            return !self.done;
+        }
+        call_id == self.call_id
+    }
+}
+
+/// The id that a call is answered with.
+pub(super) fn call_id<'a>(item: &Json<'a>) -> std::borrow::Cow<'a, str> {
+    item.scalar("call_id").or_else(|| item.scalar("id")).unwrap_or_default()
+}
+
+/// All items of a response, in order of appearance.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    items: Vec<Item>,
+    /// The last item of an index.
+    by_index: HashMap<u64, usize>,
+    by_item_id: HashMap<String, usize>,
+}
+
+impl Items {
+    pub(super) fn get(&mut self, at: usize) -> &mut Item {
+        &mut self.items[at]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The sort key of an item among the calls of the message.
+    pub(super) fn key(&self, at: usize) -> u64 {
+        self.items[at].output_index.unwrap_or(at as u64)
+    }
+
+    /// The item that a delta belongs to.
+    pub(super) fn of_event(&self, event: &Json<'_>) -> Option<usize> {
+        if let Some(index) = event.get("output_index").and_then(Json::as_u64) {
+            return self.by_index.get(&index).copied();
+        }
+        match event.nonempty("item_id") {
+            Some(id) => self.by_item_id.get(id.as_ref()).copied(),
+            None => self.items.len().checked_sub(1),
+        }
+    }
+
+    /// The same, of a known kind: an item that was never announced is opened.
+    pub(super) fn of_event_or_new(&mut self, event: &Json<'_>, kind: Kind) -> (usize, IsNew) {
+        if let Some(at) = self.of_event(event).filter(|at| self.items[*at].kind == kind) {
+            return (at, IsNew::No);
+        }
+        let output_index = event.get("output_index").and_then(Json::as_u64);
+        let mut item = Item::new(kind, output_index, event);
+        item.item_id = event.nonempty("item_id").unwrap_or_default().into_owned();
+        item.call_id.clear();
+        (self.push(item), IsNew::Yes)
+    }
+
+    /// `output_item.added`: opens an item unless it is told again.
+    pub(super) fn added(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
+        let kind = Kind::of(item);
+        let known = match event.get("output_index").and_then(Json::as_u64) {
+            Some(index) => self.by_index.get(&index),
+            None => item.nonempty("id").and_then(|id| self.by_item_id.get(id.as_ref())),
+        };
+        match known {
+            Some(at) if self.items[*at].is_told_again_by(kind, item) => (*at, IsNew::No),
+            _ => self.open(event, item),
+        }
+    }
+
+    /// `output_item.done`: the item of that index, unless a different one was complete there before.
+    pub(super) fn done(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
+        let kind = Kind::of(item);
+        let known = self
+            .of_event(event)
+            .or_else(|| item.nonempty("id").and_then(|id| self.by_item_id.get(id.as_ref())).copied());
+        match known.map(|at| (at, &self.items[at])) {
+            Some((at, known)) if known.kind == kind && !known.done => (at, IsNew::No),
+            Some((at, known)) if known.kind == kind => match kind {
+                Kind::Call(_) if !known.is_told_again_by(kind, item) => self.open(event, item),
+                _ => (at, IsNew::No),
+            },
+            _ => self.open(event, item),
+        }
+    }
+
+    /// The items of a terminal snapshot that may be the ones of the stream.
+    pub(super) fn to_match(&self) -> Matching {
+        let mut matching = Matching::default();
+        for (at, item) in self.items.iter().enumerate() {
+            match item.kind {
+                Kind::Call(_) => matching.by_call_id.entry(item.call_id.clone()).or_default().push_back(at),
+                Kind::Message => matching.messages.push_back(at),
+                Kind::Reasoning => matching.reasonings.push_back(at),
+                _ => drop(matching.others.insert(item.item_id.clone(), at)),
+            }
+        }
+        matching
+    }
+
+    /// Finds or opens the item of a terminal snapshot at `position` of its list.
+    pub(super) fn of_snapshot(
+        &mut self,
+        matching: &mut Matching,
+        position: usize,
+        item: &Json<'_>,
+    ) -> (usize, IsNew) {
+        let kind = Kind::of(item);
+        let known = match kind {
+            // Several calls may have one id (T12): each is matched once, in order.
+            Kind::Call(_) => {
+                matching.by_call_id.get_mut(call_id(item).as_ref()).and_then(VecDeque::pop_front).or_else(
+                    || {
+                        // Announced without any id, or only by its deltas.
+                        let at = self.by_index.get(&(position as u64)).copied()?;
+                        let nameless = matching.by_call_id.get_mut("")?;
+                        let place = nameless.iter().position(|candidate| *candidate == at)?;
+                        nameless.remove(place)
+                    },
+                )
+            }
+            // Their ids rotate and their positions shift, but not their order.
+            Kind::Message => matching.messages.pop_front(),
+            Kind::Reasoning => matching.reasonings.pop_front(),
+            _ => matching.others.remove(item.nonempty("id").unwrap_or_default().as_ref()).or_else(|| {
+                self.by_index.get(&(position as u64)).copied().filter(|at| self.items[*at].kind == kind)
+            }),
+        };
+        match known {
+            Some(at) => (at, IsNew::No),
+            None => {
+                let index = Some(position as u64).filter(|index| !self.by_index.contains_key(index));
+                (self.push(Item::new(kind, index, item)), IsNew::Yes)
+            }
+        }
+    }
+
+    /// What is to be echoed: every item that was told whole, in the order of the response.
+    pub(super) fn take_values(&mut self) -> Vec<Value> {
+        let in_order = self.items.iter().all(|item| item.output_index.is_some());
+        let mut items: Vec<&mut Item> = self.items.iter_mut().filter(|item| item.value.is_some()).collect();
+        if in_order {
+            items.sort_by_key(|item| item.output_index);
+        }
+        items.into_iter().filter_map(|item| item.value.take()).collect()
+    }
+
+    fn open(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
+        let output_index = event.get("output_index").and_then(Json::as_u64);
+        (self.push(Item::new(Kind::of(item), output_index, item)), IsNew::Yes)
+    }
+
+    fn push(&mut self, item: Item) -> usize {
+        let at = self.items.len();
+        if let Some(index) = item.output_index {
+            self.by_index.insert(index, at);
+        }
+        if !item.item_id.is_empty() {
+            self.by_item_id.insert(item.item_id.clone(), at);
+        }
+        self.items.push(item);
+        at
+    }
+}
+
+/// Whether an item was just opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IsNew {
+    Yes,
+    No,
+}
+
+/// Items of the stream that have not been found in the snapshot yet.
+#[derive(Debug, Default)]
+pub(super) struct Matching {
+    by_call_id: HashMap<String, VecDeque<usize>>,
+    messages: VecDeque<usize>,
+    reasonings: VecDeque<usize>,
+    others: HashMap<String, usize>,
+}
