@@ -1,1 +1,59 @@
-//! Placeholder.
+//! What a tool is, which are offered, and how one is run.
+//!
+//! Never decides *when* a call runs, or whether it may: that is the engine's. Never fetches a schema, never runs
+//! unchecked arguments, and never lets a tool's panic, silence or flood become anything but an
+//! [`Outcome`](throughline_wire::Outcome).
+//!
+//! A tool is a Rust function ([`tool()`]) or anything with the trait [`Tool`]. A [`Registry`] holds tools and says which
+//! are [offered](Registry::offered); an [`Executor`] runs one call.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use throughline_tools::{Effect, Executor, Registry, ToolCall, tool};
+//! use throughline_wire::{Arguments, NotStarted, Outcome};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct WeatherArgs {
+//!     /// City, in any language.
+//!     city: String,
+//! }
+//!
+//! let weather = tool("weather.today", "Today's weather in a city", |args: WeatherArgs, _| async move {
+//!     format!("{}: sunny", args.city)
+//! });
+//! let registry = Registry::builder().tool(weather.effect(Effect::Read).agent_callable()).build()?;
+//!
+//! let call = ToolCall::new("call_1", "weather.today", Arguments::from_value(serde_json::json!({"city": 42})));
+//! let outcome = Executor::default().run(&registry, call, |_progress| async {}).await;
+//! let message = "/city: expected string, got 42".to_owned();
+//! assert_eq!(outcome, Outcome::NotStarted(NotStarted::InvalidArguments { message }));
+//! # Ok::<(), throughline_tools::RegistryError>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod builtin;
+
+mod context;
+mod execute;
+mod function;
+mod naming;
+mod output;
+mod registry;
+mod schema;
+mod toggles;
+mod tool;
+
+pub use context::{Progress, ToolContext};
+pub use execute::{Executor, ExecutorLimits, MESSAGE_CHARS_MAX, ToolCall};
+pub use function::{FunctionTool, IntoReply, Json, NoArguments, argument_schema, tool};
+pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX, closest_names};
+pub use output::{OutputLimits, Spool};
+pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryError};
+pub use schema::{
+    Schema, SchemaError, SchemaFault, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX, Violation,
+};
+pub use throughline_engine::{Concurrency, Effect, Polling};
+pub use toggles::{Toggle, Toggles};
+pub use tool::{AgentCallable, Permission, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};

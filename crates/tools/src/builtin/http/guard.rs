@@ -1,0 +1,95 @@
+//! From a URL that a model chose to addresses that were checked, and that are then dialled: the same ones. R: R4 L7
+//!
+//! Checks addresses, not strings: whatever a URL looks like, what counts is what its parser makes of it and what the
+//! resolver answers. A name is resolved once per hop; resolving it again to connect would let the answer change in
+//! between (CVE-2026-41488).
+
+use super::address::refused;
+use async_trait::async_trait;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use url::{Host, Url};
+
+/// Most addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 16;
+
+/// Turns names into addresses; replaced in tests.
+#[async_trait]
+pub trait Resolve: Send + Sync {
+    /// All addresses of a name.
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The system's resolver.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+#[async_trait]
+impl Resolve for SystemResolver {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
+    }
+}
+
+/// Ports that may be dialled: 80 and 443, and those that are allowed by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// Allowed on top of 80 and 443.
+    pub also: Vec<u16>,
+}
+
+impl Ports {
+    fn allow(&self, port: u16) -> bool {
+        matches!(port, 80 | 443) || self.also.contains(&port)
+    }
+}
+
+/// Checks where a URL leads and gives the addresses to dial, all of them public.
+///
+/// # Errors
+/// Why it is not fetched, for the model.
+pub async fn checked_addresses(
+    url: &Url,
+    ports: &Ports,
+    resolver: &dyn Resolve,
+) -> Result<Vec<SocketAddr>, String> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("only http and https are fetched, not `{}`", url.scheme()));
+    }
+    // Part of the URL that only serves to look like a host, or a secret that would end up in the log.
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("addresses with a user name or password are not fetched".to_owned());
+    }
+    let port = url.port_or_known_default().unwrap_or(0);
+    if !ports.allow(port) {
+        return Err(format!("port {port} is not allowed"));
+    }
+    let (name, addresses) = match url.host() {
+        None => return Err("the address has no host".to_owned()),
+        Some(Host::Ipv4(address)) => (address.to_string(), vec![IpAddr::V4(address)]),
+        Some(Host::Ipv6(address)) => (address.to_string(), vec![IpAddr::V6(address)]),
+        Some(Host::Domain(name)) => {
+            let bare = name.trim_end_matches('.').to_ascii_lowercase();
+            // RFC 6761 §6.3: loopback by definition, whatever a resolver says.
+            if bare == "localhost" || bare.ends_with(".localhost") || bare.is_empty() {
+                return Err(format!("`{name}` is this machine"));
+            }
+            let addresses = resolver
+                .resolve(name)
+                .await
+                .map_err(|error| format!("the name `{name}` cannot be resolved: {error}"))?;
+            (name.to_owned(), addresses)
+        }
+    };
+    if addresses.is_empty() {
+        return Err(format!("the name `{name}` has no address"));
+    }
+    // One bad address among good ones is enough: which one is dialled would be chance.
+    if let Some((address, what)) = addresses.iter().find_map(|address| Some((address, refused(*address)?))) {
+        return Err(format!("`{name}` leads to {address}, which is not public ({what})"));
+    }
+    Ok(addresses.into_iter().take(ADDRESSES_MAX).map(|address| SocketAddr::new(address, port)).collect())
+}

@@ -1,0 +1,177 @@
+//! One HTTP exchange with addresses that are given: no name is resolved, no redirect followed, no proxy asked.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Client, Method, Url, dns, redirect};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A request with the addresses that it may go to.
+#[derive(Clone, Debug)]
+pub struct PinnedRequest {
+    /// GET or HEAD.
+    pub method: Method,
+    /// Where.
+    pub url: Url,
+    /// The addresses of its host, checked; nothing else may be dialled. Never empty.
+    pub addresses: Vec<SocketAddr>,
+    /// Further headers.
+    pub headers: HeaderMap,
+}
+
+/// What came back: the head, and the body as it comes.
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// The body; an error ends it.
+    pub body: BoxStream<'static, Result<Bytes, String>>,
+}
+
+/// Sends one request; replaced in tests.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Sends a request to one of its addresses and answers with the head of the reply. Must not follow redirects.
+    ///
+    /// # Errors
+    /// What went wrong, for the model.
+    async fn send(&self, request: PinnedRequest) -> Result<Reply, String>;
+}
+
+/// The network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Network;
+
+/// Limit of connecting, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[async_trait]
+impl Transport for Network {
+    async fn send(&self, request: PinnedRequest) -> Result<Reply, String> {
+        let client = client(request.addresses)?;
+        let mut headers = request.headers;
+        // A body of 10 MB must be 10 MB: what was not asked for cannot unfold.
+        headers.insert("accept-encoding", HeaderValue::from_static("identity"));
+        let sent = client.request(request.method, request.url).headers(headers).send().await;
+        let response = sent.map_err(|error| explained(&error))?;
+        Ok(Reply {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: Box::pin(response.bytes_stream().map_err(|error| explained(&error))),
+        })
+    }
+}
+
+/// A client for one exchange: its resolver knows the checked addresses and nothing else.
+fn client(addresses: Vec<SocketAddr>) -> Result<Client, String> {
+    // reqwest panics without a provider. Whoever has installed one, keeps it.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    Client::builder()
+        // reqwest does not ask a resolver for address literals; those were checked as they stand in the URL.
+        .dns_resolver(Arc::new(Pinned(addresses)))
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .no_gzip()
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| explained(&error))
+}
+
+#[derive(Debug)]
+struct Pinned(Vec<SocketAddr>);
+
+impl dns::Resolve for Pinned {
+    fn resolve(&self, _name: dns::Name) -> dns::Resolving {
+        let addresses: dns::Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(std::future::ready(Ok(addresses)))
+    }
+}
+
+/// An error with its causes, which is where reqwest puts what happened.
+fn explained(error: &reqwest::Error) -> String {
+    let mut text = if error.is_timeout() {
+        "timed out".to_owned()
+    } else if error.is_connect() {
+        "cannot connect".to_owned()
+    } else {
+        "the exchange broke".to_owned()
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// Answers one connection with `reply` and gives what was asked.
+    async fn serve(reply: &'static str) -> (SocketAddr, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                asked.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(reply.as_bytes()).await.unwrap();
+            String::from_utf8(asked).unwrap()
+        });
+        (address, task)
+    }
+
+    fn request(url: &str, addresses: Vec<SocketAddr>) -> PinnedRequest {
+        PinnedRequest { method: Method::GET, url: url.parse().unwrap(), addresses, headers: HeaderMap::new() }
+    }
+
+    // The name does not exist: if it is reached, then by the address that was pinned.
+    #[tokio::test]
+    async fn only_the_pinned_address_is_dialled() {
+        let (address, asked) = serve("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+        let url = format!("http://pinned.invalid:{}/path?q=1", address.port());
+        let reply = Network.send(request(&url, vec![address])).await.unwrap();
+        assert_eq!(reply.status, 200);
+        let body: Vec<Bytes> = reply.body.try_collect().await.unwrap();
+        assert_eq!(body.concat(), b"hello");
+        let asked = asked.await.unwrap();
+        assert!(asked.starts_with("GET /path?q=1 HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains("accept-encoding: identity\r\n"), "{asked}");
+        assert!(asked.contains(&format!("host: pinned.invalid:{}\r\n", address.port())), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn redirects_come_back_to_the_guard() {
+        let (address, _) =
+            serve("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n").await;
+        let url = format!("http://pinned.invalid:{}/", address.port());
+        let reply = Network.send(request(&url, vec![address])).await.unwrap();
+        assert_eq!(reply.status, 302);
+        assert_eq!(reply.headers["location"], "http://127.0.0.1/");
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_is_explained() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let url = format!("http://pinned.invalid:{}/", address.port());
+        let Err(error) = Network.send(request(&url, vec![address])).await else { panic!("connected") };
+        assert!(error.starts_with("cannot connect") && error.contains("refused"), "{error}");
+    }
+}

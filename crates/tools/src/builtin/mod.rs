@@ -1,0 +1,3 @@
+//! The tools that come with it.
+
+pub mod http;

@@ -1,0 +1,199 @@
+//! What a running tool is given: its identity, the wish that it stop, and a way to say how far it is.
+
+use crate::output::{Collector, OutputLimits, Utf8Joiner};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use throughline_engine::Progress as Update;
+use throughline_wire::CallId;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How far a tool is, as the tool says it. Numbers are in any unit; without a total they are only shown. R: L6
+///
+/// ```
+/// use throughline_tools::Progress;
+/// let progress = Progress::at(3.0).of(10.0).saying("page 3 of 10");
+/// assert_eq!(progress.total, Some(10.0));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// How much is done.
+    pub progress: Option<f64>,
+    /// How much there is.
+    pub total: Option<f64>,
+    /// What is being done, for people.
+    pub message: Option<String>,
+}
+
+impl Progress {
+    /// So much is done.
+    pub fn at(progress: f64) -> Self {
+        Self { progress: Some(progress), ..Self::default() }
+    }
+    /// Out of so much.
+    #[must_use]
+    pub fn of(mut self, total: f64) -> Self {
+        self.total = Some(total);
+        self
+    }
+    /// What is being done.
+    #[must_use]
+    pub fn saying(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+}
+
+/// Handed to a tool with each call; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    identity: Arc<Identity>,
+    cancel: CancellationToken,
+    reports: Arc<Reports>,
+}
+
+#[derive(Debug)]
+struct Identity {
+    call_id: CallId,
+    attempt: u32,
+    idempotency_key: String,
+}
+
+impl ToolContext {
+    pub(crate) fn new(
+        call_id: CallId,
+        attempt: u32,
+        idempotency_key: String,
+        cancel: CancellationToken,
+        reports: Arc<Reports>,
+    ) -> Self {
+        Self { identity: Arc::new(Identity { call_id, attempt, idempotency_key }), cancel, reports }
+    }
+
+    /// A context that belongs to no turn: for calling a tool by hand, and in its tests. What it reports goes nowhere.
+    pub fn detached() -> Self {
+        let collector = Collector::new(OutputLimits::default(), None, "detached".into());
+        let reports = Arc::new(Reports::new(collector, 0));
+        Self::new(CallId::from("call_detached"), 1, "detached".into(), CancellationToken::new(), reports)
+    }
+
+    /// Which call this is; the same in every attempt.
+    pub fn call_id(&self) -> &CallId {
+        &self.identity.call_id
+    }
+
+    /// Which try this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.identity.attempt
+    }
+
+    /// The same for every attempt at this call and different for every other call of every turn: what an API wants to
+    /// know to do a thing once. The model has no say in it.
+    pub fn idempotency_key(&self) -> &str {
+        &self.identity.idempotency_key
+    }
+
+    /// Fires when the tool should stop.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Should the tool stop? For code that does not await.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Says how far the tool is. Never waits; as often as one likes, the latest is passed on.
+    pub fn report(&self, progress: Progress) {
+        self.reports.report(progress);
+    }
+
+    /// Appends to the output. If the tool returns no text of its own, this is its output; of a tool that is stopped it
+    /// is the partial output. Any amount may be written: memory stays flat.
+    ///
+    /// Dropping the future in the middle may leave this piece out of the file that keeps a large output.
+    pub async fn write(&self, bytes: impl AsRef<[u8]> + Send) {
+        self.reports.write(bytes.as_ref()).await;
+    }
+}
+
+/// What a tool has reported and nobody has fetched yet. Bounded: progress is overwritten, output is kept by the
+/// collector.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    pending: Mutex<Pending>,
+    changed: Notify,
+    /// `None` once the call is over: what comes later is dropped.
+    collector: tokio::sync::Mutex<Option<Collector>>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    progress: Option<Progress>,
+    delta: String,
+    joiner: Utf8Joiner,
+    /// Bytes of output that may still be reported.
+    room: usize,
+}
+
+impl Reports {
+    pub(crate) fn new(collector: Collector, partial_bytes_max: usize) -> Self {
+        Self {
+            pending: Mutex::new(Pending { room: partial_bytes_max, ..Pending::default() }),
+            changed: Notify::new(),
+            collector: tokio::sync::Mutex::new(Some(collector)),
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        // A panic while the lock was held leaves at worst half an update, which is only for show.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, progress: Progress) {
+        self.pending().progress = Some(progress);
+        self.changed.notify_one();
+    }
+
+    async fn write(&self, bytes: &[u8]) {
+        let mut collector = self.collector.lock().await;
+        let Some(collector) = collector.as_mut() else { return };
+        let has_news = {
+            let mut pending = self.pending();
+            let Pending { delta, joiner, room, .. } = &mut *pending;
+            let reported = &bytes[..bytes.len().min(*room)];
+            *room -= reported.len();
+            joiner.push(reported, delta);
+            !delta.is_empty()
+        };
+        if has_news {
+            self.changed.notify_one();
+        }
+        collector.push(bytes).await;
+    }
+
+    /// Waits until there is something to pass on. Cancel safe.
+    pub(crate) async fn has_news(&self) {
+        loop {
+            {
+                let pending = self.pending();
+                if pending.progress.is_some() || !pending.delta.is_empty() {
+                    return;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// The latest progress and the output since the last time.
+    pub(crate) fn take(&self) -> Update {
+        let mut pending = self.pending();
+        let Progress { progress, total, message } = pending.progress.take().unwrap_or_default();
+        let delta = std::mem::take(&mut pending.delta);
+        Update { progress, total, message, output_delta: (!delta.is_empty()).then_some(delta) }
+    }
+
+    /// Ends the reports and gives what was written. `None` if the tool holds on to them and cannot be stopped.
+    pub(crate) fn close(&self) -> Option<Collector> {
+        self.collector.try_lock().ok()?.take()
+    }
+}

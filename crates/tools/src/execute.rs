@@ -1,0 +1,287 @@
+//! Runs one call and answers with how it ended: always a value, never an exception, never later than its limit plus
+//! the grace.
+//!
+//! Does not decide when a call runs, and whether it may: a caller who gets here has settled that.
+
+use crate::context::{Reports, ToolContext};
+use crate::output::{Collector, OutputLimits, Spool, limited};
+use crate::registry::{Registered, Registry};
+use crate::schema::shortened;
+use crate::toggles::Toggles;
+use crate::tool::ToolError;
+use std::any::Any;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_engine::Progress;
+use throughline_wire::{Arguments, CallId, NotStarted, Outcome, Output, Started, ToolName};
+use tokio::task::JoinError;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Most characters of a tool's error message that the model is told; a flood belongs in the partial output.
+pub const MESSAGE_CHARS_MAX: usize = 4_000;
+
+/// Limits of running tools. A tool's time limit is its own: [`ToolSpec::timeout`](crate::ToolSpec).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutorLimits {
+    /// What a tool that was told to stop has left to do so by itself. Default 1.5 s: less than the 2 s that the engine
+    /// waits before it closes a cancelled call without us.
+    pub grace: Duration,
+    /// How long an aborted tool is waited for. Default 250 ms: an abort takes effect at the tool's next await, and one
+    /// that blocks its thread never comes to it.
+    pub abort_wait: Duration,
+    /// Least time between two progress updates of a call. Default 200 ms: five a second.
+    pub progress_interval: Duration,
+    /// Limits of the output.
+    pub output: OutputLimits,
+}
+
+impl Default for ExecutorLimits {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_millis(1_500),
+            abort_wait: Duration::from_millis(250),
+            progress_interval: Duration::from_millis(200),
+            output: OutputLimits::default(),
+        }
+    }
+}
+
+/// One call to run.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    /// Our id of it.
+    pub call: CallId,
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// The same for every try at this call, different for every other call of every turn. Also names the file of a
+    /// large output.
+    pub idempotency_key: String,
+    /// Which tool.
+    pub tool: ToolName,
+    /// With what.
+    pub arguments: Arguments,
+    /// A time limit in place of the tool's own.
+    pub timeout: Option<Duration>,
+    /// Fires when the call is to be stopped.
+    pub cancel: CancellationToken,
+}
+
+impl ToolCall {
+    /// A first try with the tool's own time limit, not cancelled by anything.
+    pub fn new(call: impl Into<CallId>, tool: impl Into<ToolName>, arguments: Arguments) -> Self {
+        let call = call.into();
+        Self {
+            idempotency_key: call.as_str().to_owned(),
+            call,
+            attempt: 1,
+            tool: tool.into(),
+            arguments,
+            timeout: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// Runs tools. R: L5
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use throughline_tools::{Executor, NoArguments, Registry, ToolCall, tool};
+/// use throughline_wire::{Arguments, Outcome, Output};
+///
+/// let ping = tool("net.ping", "Answers pong", |_: NoArguments, _| async { "pong" });
+/// let registry = Registry::builder().tool(ping).build()?;
+/// let call = ToolCall::new("call_1", "net.ping", Arguments::from_value(serde_json::json!({})));
+/// let outcome = Executor::default().run(&registry, call, |_progress| async {}).await;
+/// assert_eq!(outcome, Outcome::Done(Output::text("pong")));
+/// # Ok::<(), throughline_tools::RegistryError>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Executor {
+    limits: ExecutorLimits,
+    spool: Option<Spool>,
+}
+
+/// Why a tool was told to stop.
+enum Stop {
+    Cancelled,
+    TimedOut { limit: Duration },
+}
+
+type Joined = Result<Result<Output, ToolError>, JoinError>;
+
+impl Executor {
+    /// An executor without a spool: of large outputs only head and tail are kept.
+    pub fn new(limits: ExecutorLimits) -> Self {
+        Self { limits, spool: None }
+    }
+
+    /// Keeps large outputs in files.
+    #[must_use]
+    pub fn with_spool(mut self, spool: Spool) -> Self {
+        self.spool = Some(spool);
+        self
+    }
+
+    /// Runs a call to its end. Needs a tokio runtime.
+    ///
+    /// The arguments are checked once more, so that nothing runs unchecked whatever the caller forgot. `on_progress` is
+    /// awaited before the next update is made: a slow receiver gets fewer and larger ones, and never delays the end.
+    /// Dropping the future aborts the tool.
+    pub async fn run<F, Fut>(&self, registry: &Registry, call: ToolCall, on_progress: F) -> Outcome
+    where
+        F: FnMut(Progress) -> Fut + Send,
+        Fut: Future<Output = ()> + Send,
+    {
+        let Some(entry) = registry.get(&call.tool) else {
+            let closest = registry.closest(call.tool.as_str(), &Toggles::default());
+            return Outcome::NotStarted(NotStarted::UnknownTool { closest });
+        };
+        if let Err(error) = entry.validate(&call.arguments) {
+            return Outcome::NotStarted(NotStarted::InvalidArguments { message: error.to_string() });
+        }
+        if call.cancel.is_cancelled() {
+            return Outcome::NotStarted(NotStarted::Stopped);
+        }
+        self.run_checked(entry, call, on_progress).await
+    }
+
+    async fn run_checked<F, Fut>(&self, entry: &Registered, call: ToolCall, on_progress: F) -> Outcome
+    where
+        F: FnMut(Progress) -> Fut + Send,
+        Fut: Future<Output = ()> + Send,
+    {
+        let file_name = format!("{}-{}", call.idempotency_key, call.attempt);
+        let reports =
+            Arc::new(Reports::new(self.collector(&file_name), self.limits.output.partial_bytes_max));
+        let cancel_tool = CancellationToken::new();
+        let limit = call.timeout.unwrap_or(entry.spec().timeout);
+        let started = Instant::now();
+        let context = ToolContext::new(
+            call.call,
+            call.attempt,
+            call.idempotency_key,
+            cancel_tool.clone(),
+            reports.clone(),
+        );
+        let tool = entry.tool().clone();
+        let arguments = call.arguments;
+        // A task of its own catches panics, and can be stopped at any await whatever the tool is doing.
+        let mut task =
+            AbortOnDropHandle::new(tokio::spawn(async move { tool.call(&arguments, context).await }));
+
+        let ended = tokio::select! {
+            // A tool that has ended has ended, even if a cancel came in the same moment.
+            biased;
+            joined = &mut task => Ok(joined),
+            () = call.cancel.cancelled() => Err(Stop::Cancelled),
+            () = sleep_until(started + limit) => Err(Stop::TimedOut { limit }),
+            never = self.pass_on(&reports, on_progress) => match never {},
+        };
+        match ended {
+            Ok(joined) => self.outcome_of(joined, &reports, &file_name).await,
+            Err(stop) => {
+                cancel_tool.cancel();
+                let late = self.stop(&mut task).await;
+                let ran_ms = millis(started.elapsed());
+                let returned = match late {
+                    Some(Ok(Ok(output))) => Some(Box::new(output)),
+                    Some(Ok(Err(ToolError::Failed { partial, .. }))) => partial,
+                    _ => None,
+                };
+                let partial = self.partial(returned, &reports, &file_name).await;
+                match stop {
+                    Stop::Cancelled => Outcome::Cancelled(Started::Yes { ran_ms, partial }),
+                    Stop::TimedOut { limit } => Outcome::TimedOut { limit_ms: millis(limit), partial },
+                }
+            }
+        }
+    }
+
+    /// Passes reports on, no more often than allowed. Never ends.
+    async fn pass_on<F, Fut>(&self, reports: &Reports, mut on_progress: F) -> Infallible
+    where
+        F: FnMut(Progress) -> Fut + Send,
+        Fut: Future<Output = ()> + Send,
+    {
+        let mut not_before = Instant::now();
+        loop {
+            reports.has_news().await;
+            sleep_until(not_before).await;
+            not_before = Instant::now() + self.limits.progress_interval;
+            on_progress(reports.take()).await;
+        }
+    }
+
+    /// Lets the tool end within the grace, then aborts it.
+    async fn stop(&self, task: &mut AbortOnDropHandle<Result<Output, ToolError>>) -> Option<Joined> {
+        let mut task = Pin::new(task);
+        if let Ok(joined) = timeout(self.limits.grace, &mut task).await {
+            return Some(joined);
+        }
+        task.abort();
+        timeout(self.limits.abort_wait, &mut task).await.ok()
+    }
+
+    async fn outcome_of(&self, joined: Joined, reports: &Reports, file_name: &str) -> Outcome {
+        let (message, partial) = match joined {
+            Ok(Ok(output)) => {
+                let streamed = streamed(reports).await;
+                return Outcome::Done(limited(output, streamed, self.collector(file_name)).await);
+            }
+            Ok(Err(ToolError::NotStarted(why))) => return Outcome::NotStarted(why),
+            Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),
+                // Only a runtime that is shutting down aborts a task that we did not.
+                Err(_) => return Outcome::Unknown,
+            },
+        };
+        let partial = self.partial(partial, reports, file_name).await;
+        Outcome::Failed { message: shortened(&message, MESSAGE_CHARS_MAX), partial }
+    }
+
+    /// What there was before the end: what the tool returned, else what it wrote.
+    async fn partial(
+        &self,
+        returned: Option<Box<Output>>,
+        reports: &Reports,
+        file_name: &str,
+    ) -> Option<Output> {
+        let streamed = streamed(reports).await;
+        match returned {
+            Some(output) => Some(limited(*output, streamed, self.collector(file_name)).await),
+            None => streamed,
+        }
+    }
+
+    fn collector(&self, file_name: &str) -> Collector {
+        Collector::new(self.limits.output, self.spool.clone(), file_name.to_owned())
+    }
+}
+
+/// What the tool wrote while it ran, if anything.
+async fn streamed(reports: &Reports) -> Option<Output> {
+    let collector = reports.close()?;
+    if collector.size() == 0 { None } else { Some(collector.finish().await) }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a panic said.
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else {
+        "(no message)"
+    }
+}

@@ -1,0 +1,398 @@
+//! An async Rust function becomes a tool in one expression.
+//!
+//! The schema is made from the argument type, whole in itself: no `$ref` unless the type is recursive, and none of the
+//! generator's extras, which cost tokens in every request and which some upstreams refuse.
+
+use crate::context::ToolContext;
+use crate::tool::{AgentCallable, Permission, Tool, ToolError, ToolSpec};
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use throughline_engine::{Concurrency, Effect, Polling};
+use throughline_wire::{Arguments, Output};
+
+/// Makes a tool from an async function or closure.
+///
+/// The function takes its arguments as one type and the [`ToolContext`] of the call. It returns text, JSON
+/// ([`Json`] or [`Value`]), an [`Output`] or nothing; or a `Result` of these, with any error type in the function's
+/// body.
+///
+/// What the tool may do and whether models may call it is said beside it: without [`agent_callable`] a tool is
+/// registered but never offered, without [`effect`] it counts as one that changes the outside world.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use throughline_tools::{Effect, tool};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct WeatherArgs {
+///     /// City, in any language.
+///     city: String,
+/// }
+///
+/// let weather = tool("weather.today", "Today's weather in a city", |args: WeatherArgs, _context| async move {
+///     format!("{}: sunny, 22 °C", args.city)
+/// })
+/// .effect(Effect::Read)
+/// .agent_callable();
+/// ```
+///
+/// [`agent_callable`]: FunctionTool::agent_callable
+/// [`effect`]: FunctionTool::effect
+pub fn tool<A, F, Fut, R>(name: &str, description: &str, function: F) -> FunctionTool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoReply + 'static,
+{
+    let mut spec = ToolSpec::new(name, description);
+    spec.parameters = argument_schema::<A>();
+    spec.output = R::schema();
+    // What was checked is what runs: the text could hold a key twice, and the check saw the last.
+    let run = move |arguments: &Arguments,
+                    context: ToolContext|
+          -> BoxFuture<'static, Result<Output, ToolError>> {
+        match A::deserialize(&arguments.value) {
+            Ok(typed) => {
+                let reply = function(typed, context);
+                Box::pin(async move { reply.await.into_reply() })
+            }
+            // The schema allowed what the type does not (a number beyond its range, a rule in `Deserialize`).
+            Err(error) => Box::pin(std::future::ready(Err(ToolError::invalid_arguments(error.to_string())))),
+        }
+    };
+    FunctionTool { spec, run: Box::new(run) }
+}
+
+type Run = dyn Fn(&Arguments, ToolContext) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync;
+
+/// A tool made by [`tool`]. The methods set what the function itself does not say.
+pub struct FunctionTool {
+    spec: ToolSpec,
+    run: Box<Run>,
+}
+
+impl std::fmt::Debug for FunctionTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FunctionTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl FunctionTool {
+    /// What it may do to the world. Without this: [`Effect::External`].
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.spec.effect = effect;
+        self
+    }
+
+    /// Models may call it. Without this it is never offered. R: L1
+    #[must_use]
+    pub fn agent_callable(mut self) -> Self {
+        self.spec.agent_callable = AgentCallable::Yes;
+        self
+    }
+
+    /// Its name for people. Without this: the tool's name.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.spec.title = title.into();
+        self
+    }
+
+    /// What it may run beside. Without this: anything.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.spec.concurrency = concurrency;
+        self
+    }
+
+    /// Time limit of one call. Without this: 30 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.spec.timeout = timeout;
+        self
+    }
+
+    /// A person is asked before each call, whatever the effect.
+    #[must_use]
+    pub fn asks_first(mut self) -> Self {
+        self.spec.permission = Permission::Ask;
+        self
+    }
+
+    /// It is meant to be called again with the same arguments; the loop guard leaves it alone.
+    #[must_use]
+    pub fn poller(mut self) -> Self {
+        self.spec.polling = Polling::Poller;
+        self
+    }
+
+    /// Where it comes from, shown on the card. Without this: `rust`.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.spec.source = source.into();
+        self
+    }
+}
+
+#[async_trait]
+impl Tool for FunctionTool {
+    fn definition(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError> {
+        (self.run)(arguments, context).await
+    }
+}
+
+/// The arguments of a tool that takes none.
+///
+/// ```
+/// use throughline_tools::{Effect, NoArguments, tool};
+/// let ping = tool("demo.ping", "Answers pong", |_: NoArguments, _| async { "pong" }).effect(Effect::Pure);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NoArguments {}
+
+/// A structured output: any type with `Serialize` and `JsonSchema`. The model reads it as JSON, the card shows a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+/// What a tool function may return.
+pub trait IntoReply: Send {
+    /// As the outcome of the call.
+    ///
+    /// # Errors
+    /// What the function failed with.
+    fn into_reply(self) -> Result<Output, ToolError>;
+
+    /// JSON Schema of the structured form, if there is one.
+    fn schema() -> Option<Value> {
+        None
+    }
+}
+
+impl IntoReply for Output {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoReply for String {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        Ok(Output::text(self))
+    }
+}
+
+impl IntoReply for &'static str {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        Ok(Output::text(self))
+    }
+}
+
+/// Nothing to tell: the model reads what was written to the context, if anything was, else `done`.
+impl IntoReply for () {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        Ok(Output::default())
+    }
+}
+
+impl IntoReply for Value {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        let text = self.to_string();
+        Ok(Output { size: text.len() as u64, text, value: Some(self), ..Output::default() })
+    }
+}
+
+impl<T: Serialize + JsonSchema + Send> IntoReply for Json<T> {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        serde_json::to_value(self.0)?.into_reply()
+    }
+    fn schema() -> Option<Value> {
+        Some(schema_of::<T>(SchemaSettings::draft2020_12().for_serialize()))
+    }
+}
+
+impl<T: IntoReply, E: Into<ToolError> + Send> IntoReply for Result<T, E> {
+    fn into_reply(self) -> Result<Output, ToolError> {
+        self.map_err(Into::into)?.into_reply()
+    }
+    fn schema() -> Option<Value> {
+        T::schema()
+    }
+}
+
+/// The schema of an argument type, as a model should see it.
+pub fn argument_schema<A: JsonSchema>() -> Value {
+    let mut schema = schema_of::<A>(SchemaSettings::draft2020_12());
+    if let Value::Object(fields) = &mut schema
+        && fields.get("type").and_then(Value::as_str) == Some("object")
+    {
+        // OpenAI and some of its imitators refuse an object schema without `properties`.
+        fields.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
+}
+
+fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    tidy(&mut schema, Place::Schema);
+    if let Value::Object(fields) = &mut schema {
+        // The root's description is the type's doc comment; the tool has a description of its own.
+        fields.shift_remove("description");
+    }
+    schema
+}
+
+/// Whether the keys of an object are keywords of JSON Schema or names chosen by people.
+#[derive(Clone, Copy)]
+enum Place {
+    Schema,
+    Names,
+}
+
+/// Removes what tells a model nothing: type names as titles, and integer widths, which are not formats of JSON Schema
+/// and which Gemini refuses.
+fn tidy(value: &mut Value, place: Place) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, place)),
+        Value::Object(fields) => {
+            if let Place::Schema = place {
+                fields.shift_remove("title");
+                let width = |format: &str| {
+                    matches!(format, "float" | "double")
+                        || format.starts_with("int")
+                        || format.starts_with("uint")
+                };
+                if fields.get("format").and_then(Value::as_str).is_some_and(width) {
+                    fields.shift_remove("format");
+                }
+            }
+            for (key, child) in fields {
+                let child_place = match (place, key.as_str()) {
+                    (Place::Schema, "properties" | "patternProperties" | "$defs") => Place::Names,
+                    // Data, not schemas.
+                    (Place::Schema, "default" | "enum" | "const" | "examples") => continue,
+                    _ => Place::Schema,
+                };
+                tidy(child, child_place);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A doc comment of the type.
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Trip {
+        /// Where to.
+        city: String,
+        days: Option<u8>,
+        unit: Unit,
+        stops: Vec<Stop>,
+        #[serde(default)]
+        title: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Unit {
+        Celsius,
+        Fahrenheit,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Stop {
+        name: String,
+        format: f64,
+    }
+
+    #[test]
+    fn the_schema_is_whole_in_itself_and_without_noise() {
+        assert_eq!(
+            argument_schema::<Trip>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "city": {"description": "Where to.", "type": "string"},
+                    "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
+                    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+                    "stops": {"type": "array", "items": {
+                        "type": "object",
+                        "properties": {"name": {"type": "string"}, "format": {"type": "number"}},
+                        "required": ["name", "format"]
+                    }},
+                    "title": {"type": "string", "default": ""}
+                },
+                "required": ["city", "unit", "stops"]
+            })
+        );
+        assert_eq!(argument_schema::<NoArguments>(), json!({"type": "object", "properties": {}}));
+    }
+
+    async fn reply(tool: &FunctionTool, arguments: Value) -> Result<Output, ToolError> {
+        tool.call(&Arguments::from_value(arguments), ToolContext::detached()).await
+    }
+
+    #[tokio::test]
+    async fn functions_return_what_is_natural() {
+        #[derive(Serialize, JsonSchema)]
+        struct Point {
+            x: i32,
+        }
+        async fn parse(_: NoArguments, _: ToolContext) -> Result<String, std::num::ParseIntError> {
+            "x".parse::<i32>().map(|n| n.to_string())
+        }
+        async fn mixed(_: NoArguments, _: ToolContext) -> Result<String, ToolError> {
+            let number: i32 = "12".parse()?;
+            if number > 10 { Err(ToolError::new("too many")) } else { Ok(number.to_string()) }
+        }
+        let failed = |message: &str| Err(ToolError::new(message));
+        let none = json!({});
+
+        let text = tool("a.text", "", |_: NoArguments, _| async { "text" });
+        assert_eq!(reply(&text, none.clone()).await, Ok(Output::text("text")));
+        let owned = tool("a.owned", "", |stop: Stop, _| async move { stop.name });
+        assert_eq!(reply(&owned, json!({"name": "x", "format": 1})).await, Ok(Output::text("x")));
+        let nothing = tool("a.nothing", "", |_: NoArguments, _| async {});
+        assert_eq!(reply(&nothing, none.clone()).await, Ok(Output::default()));
+        let point = tool("a.json", "", |_: NoArguments, _| async { Json(Point { x: 1 }) });
+        let output = reply(&point, none.clone()).await.unwrap();
+        assert_eq!((output.text.as_str(), output.value), ("{\"x\":1}", Some(json!({"x": 1}))));
+        assert_eq!(point.definition().output.unwrap()["properties"]["x"], json!({"type": "integer"}));
+        assert_eq!(
+            reply(&tool("a.parse", "", parse), none.clone()).await,
+            failed("invalid digit found in string")
+        );
+        assert_eq!(reply(&tool("a.mixed", "", mixed), none).await, failed("too many"));
+    }
+
+    #[tokio::test]
+    async fn what_the_type_refuses_was_never_started() {
+        let trip = tool("a.trip", "", |_: Trip, _| async {});
+        let error = reply(&trip, json!({"city": "x", "days": 256, "unit": "celsius", "stops": []}))
+            .await
+            .unwrap_err();
+        assert_eq!(error, ToolError::invalid_arguments("invalid value: integer `256`, expected u8"));
+    }
+}

@@ -1,0 +1,256 @@
+//! Names: `group.method` here, `[A-Za-z0-9_-]{1,64}` at an upstream, and exactly back.
+//!
+//! Never guesses a way back: a wire name belongs to one tool or to none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use throughline_wire::{ToolName, WireName};
+
+/// Longest name that every upstream takes, in bytes (OpenAI, Anthropic and Gemini all say 64).
+pub const WIRE_NAME_BYTES_MAX: usize = 64;
+/// Longest name of a tool, in bytes.
+pub const TOOL_NAME_BYTES_MAX: usize = 256;
+/// Hex digits of a suffix.
+const SUFFIX_DIGITS: usize = 8;
+
+/// Checks a tool's name: `group.method`, no white space, no control characters.
+pub(crate) fn check(name: &ToolName) -> Result<(), String> {
+    let text = name.as_str();
+    let problem = match text.split_once('.') {
+        None => "it has no group: `group.method`",
+        Some((group, method)) if group.is_empty() || method.is_empty() => {
+            "group and method must not be empty"
+        }
+        _ if text.len() > TOOL_NAME_BYTES_MAX => "it is longer than 256 bytes",
+        _ if text.chars().any(|c| c.is_whitespace() || c.is_control()) => "it has white space in it",
+        _ => return Ok(()),
+    };
+    Err(problem.to_owned())
+}
+
+/// Wire names for a set of tools.
+///
+/// `group_method` where that is free, short enough and loses nothing; else cut and with a suffix made from the whole
+/// name. When two tools want the same wire name, neither gets it: if the first in order kept it, registering one more
+/// tool could hand a name that the model has already used to another tool.
+pub(crate) fn wire_names<'a>(names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<WireName, ToolName> {
+    let names: BTreeSet<&ToolName> = names.collect();
+    let mut wanted: BTreeMap<String, Vec<&ToolName>> = BTreeMap::new();
+    for &name in &names {
+        wanted.entry(plain(name)).or_default().push(name);
+    }
+    let mut taken = BTreeMap::new();
+    let mut suffixed = Vec::new();
+    for (plain, claimants) in wanted {
+        match claimants.as_slice() {
+            [only] if plain.len() <= WIRE_NAME_BYTES_MAX && is_faithful(only) => {
+                taken.insert(WireName::new(plain), (*only).clone());
+            }
+            _ => suffixed.extend(claimants),
+        }
+    }
+    for name in suffixed {
+        // A second round only if a tool is named like another one's suffixed form.
+        let free = (0..)
+            .map(|round| WireName::new(with_suffix(name, round)))
+            .find(|candidate| !taken.contains_key(candidate));
+        if let Some(free) = free {
+            taken.insert(free, name.clone());
+        }
+    }
+    taken
+}
+
+fn is_wire_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Nothing but dots had to be replaced.
+fn is_faithful(name: &ToolName) -> bool {
+    // Gemini wants a letter or an underscore in front.
+    name.as_str().starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.as_str().chars().all(|c| is_wire_char(c) || c == '.')
+}
+
+fn plain(name: &ToolName) -> String {
+    let text: String = name.as_str().chars().map(|c| if is_wire_char(c) { c } else { '_' }).collect();
+    if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') { text } else { format!("t_{text}") }
+}
+
+fn with_suffix(name: &ToolName, round: u32) -> String {
+    let hash = blake3::hash(format!("{round}:{name}").as_bytes()).to_hex();
+    let mut text = plain(name);
+    text.truncate(WIRE_NAME_BYTES_MAX - SUFFIX_DIGITS - 1);
+    format!("{text}_{}", &hash.as_str()[..SUFFIX_DIGITS])
+}
+
+/// Names that a model may have meant, best first, at most three. Case, dots, dashes and underscores do not count;
+/// after that, few edits or a shared method do.
+pub fn closest_names<'a>(meant: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    const ANSWERS_MAX: usize = 3;
+    // The distance is quadratic in the length, and the name is the model's.
+    let meant: Vec<char> = letters(meant).take(2 * WIRE_NAME_BYTES_MAX).collect();
+    if meant.is_empty() {
+        return Vec::new();
+    }
+    let edits_max = (meant.len() / 3).max(2);
+    let mut ranked: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter_map(|name| {
+            let letters: Vec<char> = letters(name).collect();
+            let edits = edit_distance(&meant, &letters);
+            let part = meant.len() >= 4
+                && letters.len() >= 4
+                && (contains(&letters, &meant) || contains(&meant, &letters));
+            match (edits <= edits_max, part) {
+                (true, _) => Some((edits, name)),
+                (false, true) => Some((edits_max + 1, name)),
+                (false, false) => None,
+            }
+        })
+        .collect();
+    ranked.sort();
+    ranked.into_iter().take(ANSWERS_MAX).map(|(_, name)| name).collect()
+}
+
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+}
+
+fn contains(text: &[char], part: &[char]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+fn edit_distance(a: &[char], b: &[char]) -> usize {
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last[j - 2] + 1);
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<ToolName> {
+        list.iter().map(|&name| ToolName::from(name)).collect()
+    }
+
+    fn wire(list: &[&str]) -> Vec<(String, String)> {
+        let names = names(list);
+        let mut pairs: Vec<_> = wire_names(names.iter())
+            .into_iter()
+            .map(|(wire, tool)| (tool.into_string(), wire.into_string()))
+            .collect();
+        pairs.sort();
+        pairs
+    }
+
+    // R: L1
+    #[test]
+    fn the_map_is_bijective_and_legal_for_every_set() {
+        let long_a = format!("group.{}", "a".repeat(80));
+        let long_b = format!("group.{}b", "a".repeat(80));
+        let exactly_64 = format!("g.{}", "m".repeat(62));
+        for set in [
+            vec!["time.now", "live2d.expression", "http.fetch"],
+            vec!["a.b_c", "a_b.c", "a.b.c"],
+            vec!["天气.今天", "天气.明天"],
+            vec!["2captcha.solve", "t_2captcha.solve"],
+            vec![&long_a, &long_b, &exactly_64],
+            vec!["mcp.files/read", "mcp.files_read"],
+        ] {
+            let pairs = wire(&set);
+            assert_eq!(pairs.len(), set.len(), "{pairs:?}");
+            let distinct: BTreeSet<_> = pairs.iter().map(|(_, wire)| wire).collect();
+            assert_eq!(distinct.len(), set.len(), "{pairs:?}");
+            for (_, wire) in &pairs {
+                assert!((1..=WIRE_NAME_BYTES_MAX).contains(&wire.len()), "{wire}");
+                assert!(wire.chars().all(is_wire_char), "{wire}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_plain_name_stays_readable() {
+        assert_eq!(
+            wire(&["live2d.expression", "time.now"]),
+            [
+                ("live2d.expression".into(), "live2d_expression".into()),
+                ("time.now".into(), "time_now".into())
+            ]
+        );
+        let exactly_64 = format!("g.{}", "m".repeat(62));
+        assert_eq!(wire(&[&exactly_64])[0].1, exactly_64.replace('.', "_"));
+    }
+
+    #[test]
+    fn a_name_in_dispute_belongs_to_nobody() {
+        let alone = wire(&["a.b_c"]);
+        assert_eq!(alone[0].1, "a_b_c");
+        let both = wire(&["a.b_c", "a_b.c"]);
+        assert!(both.iter().all(|(_, wire)| wire.starts_with("a_b_c_") && wire.len() == 14), "{both:?}");
+    }
+
+    #[test]
+    fn a_tool_named_like_a_suffix_is_kept_apart() {
+        let suffixed = with_suffix(&"a.b_c".into(), 0);
+        let impostor = suffixed.replacen('_', ".", 1);
+        let pairs = wire(&["a.b_c", "a_b.c", &impostor]);
+        assert_eq!(pairs.iter().find(|(name, _)| *name == impostor).unwrap().1, suffixed);
+        assert_eq!(pairs.iter().map(|(_, wire)| wire).collect::<BTreeSet<_>>().len(), 3);
+    }
+
+    #[test]
+    fn names_are_checked() {
+        for good in ["time.now", "mcp.server.tool", "天气.今天", "a-b.c_d"] {
+            assert_eq!(check(&good.into()), Ok(()), "{good}");
+        }
+        let long = format!("a.{}", "b".repeat(TOOL_NAME_BYTES_MAX));
+        for bad in ["now", ".now", "time.", "", "time .now", "time.now\n", &long] {
+            assert!(check(&bad.into()).is_err(), "{bad:?}");
+        }
+    }
+
+    // R: L4
+    #[test]
+    fn the_closest_names_are_suggested() {
+        let known = [
+            "demo_weather",
+            "demo_calendar",
+            "files_read",
+            "files_search",
+            "http_fetch",
+            "live2d_motion",
+            "time_now",
+        ];
+        for (meant, expected) in [
+            ("demo.weather", vec!["demo_weather"]),
+            ("DemoWeather", vec!["demo_weather"]),
+            ("demo_waether", vec!["demo_weather"]),
+            ("get_weather", vec!["demo_weather"]),
+            ("weather", vec!["demo_weather"]),
+            ("file_read", vec!["files_read", "files_search"]),
+            ("read_file", vec![]),
+            ("time", vec!["time_now"]),
+            ("send_money", vec![]),
+            ("", vec![]),
+            ("___", vec![]),
+        ] {
+            let found = closest_names(meant, known);
+            assert_eq!(found.first(), expected.first(), "{meant}: {found:?}");
+            assert!(found.len() <= 3);
+        }
+        assert!(closest_names(&"x".repeat(1_000_000), known).is_empty());
+    }
+}

@@ -1,0 +1,501 @@
+//! All tools that there are, and which of them are offered.
+//!
+//! Immutable once built: a turn keeps the registry that it began with, a change makes a new one. Never runs anything.
+
+use crate::naming::{self, closest_names};
+use crate::schema::{Schema, SchemaError, SchemaFault};
+use crate::toggles::{Toggle, Toggles};
+use crate::tool::{AgentCallable, Permission, RunsOn, Tool, ToolSpec};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use throughline_engine::{Effect, OfferedTool, Runs};
+use throughline_wire::{Arguments, ToolDefinition, ToolName, WireName};
+
+/// All tools, in the order of their names.
+///
+/// ```
+/// use throughline_tools::{Effect, NoArguments, Registry, Toggles, tool};
+///
+/// let ping = tool("net.ping", "Answers pong", |_: NoArguments, _| async { "pong" }).effect(Effect::Pure);
+/// let registry = Registry::builder().tool(ping.agent_callable()).build()?;
+/// let offered = registry.offered(&Toggles::default());
+/// assert_eq!(offered[0].wire_name.as_str(), "net_ping");
+/// # Ok::<(), throughline_tools::RegistryError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Registry {
+    entries: BTreeMap<ToolName, Arc<Registered>>,
+    by_wire_name: BTreeMap<WireName, ToolName>,
+}
+
+/// One registered tool: its code, its definition and what was made from it.
+pub struct Registered {
+    tool: Arc<dyn Tool>,
+    spec: ToolSpec,
+    schema: Schema,
+    wire_name: WireName,
+    fingerprint: Fingerprint,
+}
+
+/// Why tools cannot be registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The name is not `group.method`.
+    #[error("`{name}` cannot be a tool's name: {problem}")]
+    Name {
+        /// The name.
+        name: ToolName,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Two tools of one name.
+    #[error("there are two tools named `{name}`, from {first} and from {second}")]
+    Duplicate {
+        /// The name.
+        name: ToolName,
+        /// Source of one.
+        first: String,
+        /// Source of the other.
+        second: String,
+    },
+    /// The schema of its arguments cannot be used.
+    #[error("tool `{name}`: {fault}")]
+    Schema {
+        /// The tool.
+        name: ToolName,
+        /// What is wrong.
+        fault: SchemaFault,
+    },
+}
+
+/// BLAKE3 over a definition in canonical form. Approvals are bound to it (A3): a tool that has changed in any way is
+/// another tool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 32]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+/// Collects tools for a [`Registry`].
+#[derive(Clone, Default)]
+#[must_use]
+pub struct RegistryBuilder {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl RegistryBuilder {
+    /// Adds a tool.
+    pub fn tool(self, tool: impl Tool + 'static) -> Self {
+        self.shared(Arc::new(tool))
+    }
+
+    /// Adds a tool that others hold, too.
+    pub fn shared(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds several.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Asks each tool for its definition and compiles its schema.
+    ///
+    /// # Errors
+    /// The first tool that cannot be registered; nothing is left out silently.
+    pub fn build(self) -> Result<Registry, RegistryError> {
+        let mut found: BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, Schema)> = BTreeMap::new();
+        for tool in self.tools {
+            let spec = tool.definition();
+            let name = spec.name.clone();
+            naming::check(&name).map_err(|problem| RegistryError::Name { name: name.clone(), problem })?;
+            if let Some((_, other, _)) = found.get(&name) {
+                let (first, second) = (other.source.clone(), spec.source);
+                return Err(RegistryError::Duplicate { name, first, second });
+            }
+            let schema = Schema::compile(&spec.parameters)
+                .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
+            found.insert(name, (tool, spec, schema));
+        }
+        let by_wire_name = naming::wire_names(found.keys());
+        let entries = by_wire_name
+            .iter()
+            .filter_map(|(wire_name, name)| {
+                let (tool, spec, schema) = found.remove(name)?;
+                let fingerprint = Fingerprint::of(&spec, wire_name);
+                let registered = Registered { tool, spec, schema, wire_name: wire_name.clone(), fingerprint };
+                Some((name.clone(), Arc::new(registered)))
+            })
+            .collect();
+        Ok(Registry { entries, by_wire_name })
+    }
+}
+
+impl Registered {
+    /// The code.
+    pub fn tool(&self) -> &Arc<dyn Tool> {
+        &self.tool
+    }
+    /// The definition.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+    /// Its name at upstreams.
+    pub fn wire_name(&self) -> &WireName {
+        &self.wire_name
+    }
+    /// Hash of everything that is said about it.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+    /// Checks arguments.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn validate(&self, arguments: &Arguments) -> Result<(), SchemaError> {
+        self.schema.check(&arguments.value)
+    }
+    /// What a model sees.
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.wire_name.clone(),
+            description: self.spec.description.clone(),
+            parameters: self.spec.parameters.clone(),
+        }
+    }
+
+    fn offer(&self, client_id: Option<String>) -> OfferedTool {
+        let spec = &self.spec;
+        OfferedTool {
+            name: spec.name.clone(),
+            wire_name: self.wire_name.clone(),
+            title: spec.title.clone(),
+            source: spec.source.clone(),
+            // The rule that decides knows effects only: to be asked about, a tool has to count as one that writes.
+            effect: match spec.permission {
+                Permission::ByEffect => spec.effect,
+                Permission::Ask => spec.effect.max(Effect::Write),
+            },
+            concurrency: spec.concurrency.clone(),
+            timeout_ms: u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
+            definition: self.definition(),
+            polling: spec.polling,
+            runs: match spec.runs_on {
+                RunsOn::Here => Runs::Here,
+                RunsOn::Client => Runs::Client { client_id },
+            },
+        }
+    }
+}
+
+impl Registry {
+    /// An empty builder.
+    pub fn builder() -> RegistryBuilder {
+        RegistryBuilder::default()
+    }
+
+    /// A builder that begins with these tools.
+    pub fn to_builder(&self) -> RegistryBuilder {
+        RegistryBuilder { tools: self.entries.values().map(|entry| entry.tool.clone()).collect() }
+    }
+
+    /// A tool by its own name.
+    pub fn get(&self, name: &ToolName) -> Option<&Arc<Registered>> {
+        self.entries.get(name)
+    }
+
+    /// A tool by its name at upstreams.
+    pub fn by_wire_name(&self, name: &WireName) -> Option<&Arc<Registered>> {
+        self.entries.get(self.by_wire_name.get(name)?)
+    }
+
+    /// All tools, by name; those that models may not call, too.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Registered>> {
+        self.entries.values()
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tools that an agent with these toggles may call, by name, with no client connected. R: L3
+    pub fn offered(&self, toggles: &Toggles) -> Vec<OfferedTool> {
+        self.offered_with(toggles, |_| None)
+    }
+
+    /// The same; `client_of` says which connected client runs a client-side tool.
+    pub fn offered_with(
+        &self,
+        toggles: &Toggles,
+        client_of: impl Fn(&ToolName) -> Option<String>,
+    ) -> Vec<OfferedTool> {
+        self.callable(toggles).map(|entry| entry.offer(client_of(&entry.spec.name))).collect()
+    }
+
+    fn callable(&self, toggles: &Toggles) -> impl Iterator<Item = &Arc<Registered>> {
+        self.entries.values().filter(|entry| {
+            entry.spec.agent_callable == AgentCallable::Yes && toggles.of(&entry.spec.name) == Toggle::On
+        })
+    }
+
+    /// Checks arguments. A tool that is not there has no schema to break: running it answers with that.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn validate(&self, name: &ToolName, arguments: &Arguments) -> Result<(), SchemaError> {
+        self.get(name).map_or(Ok(()), |entry| entry.validate(arguments))
+    }
+
+    /// Offered tools whose names resemble one that is not there, as the model has to write them, best first. R: L4
+    pub fn closest(&self, meant: &str, toggles: &Toggles) -> Vec<String> {
+        let offered = self.callable(toggles).map(|entry| entry.wire_name.as_str());
+        closest_names(meant, offered).into_iter().map(str::to_owned).collect()
+    }
+
+    /// The names in `toggles` that switch nothing here: no tool and no group is called so.
+    pub fn unknown_toggles<'a>(&self, toggles: &'a Toggles) -> Vec<&'a str> {
+        let is_known = |part: &str| {
+            self.entries.keys().any(|name| {
+                name.as_str().strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        toggles.names().filter(|part| !is_known(part)).collect()
+    }
+
+    /// Hash over all definitions: equal if, and only if, every tool is the same.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut hasher = blake3::Hasher::new();
+        for entry in self.entries.values() {
+            hasher.update(&entry.fingerprint.0);
+        }
+        Fingerprint(*hasher.finalize().as_bytes())
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(self.entries.values().map(|entry| (&entry.spec.name, &entry.wire_name)))
+            .finish()
+    }
+}
+
+impl Fingerprint {
+    fn of(spec: &ToolSpec, wire_name: &WireName) -> Self {
+        let ToolSpec { name, title, description, parameters, output, effect, source, .. } = spec;
+        let ToolSpec { agent_callable, concurrency, timeout, permission, polling, runs_on, .. } = spec;
+        let document = json!({
+            "name": name, "wire_name": wire_name, "title": title, "description": description, "parameters": parameters,
+            "output": output, "effect": effect, "source": source, "concurrency": concurrency, "polling": polling,
+            "timeout_ms": timeout.as_millis() as u64,
+            "agent_callable": agent_callable == &AgentCallable::Yes,
+            "asks": permission == &Permission::Ask,
+            "runs_on_client": runs_on == &RunsOn::Client,
+        });
+        Self(*blake3::hash(canonical(document).to_string().as_bytes()).as_bytes())
+    }
+}
+
+/// The same value with the keys of every object in order.
+fn canonical(value: Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.into_iter().map(canonical).collect()),
+        Value::Object(fields) => {
+            let sorted: BTreeMap<String, Value> =
+                fields.into_iter().map(|(key, value)| (key, canonical(value))).collect();
+            Value::Object(sorted.into_iter().collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::ToolContext;
+    use crate::function::{FunctionTool, NoArguments, tool};
+    use crate::tool::ToolError;
+    use async_trait::async_trait;
+    use std::time::Duration;
+    use throughline_wire::Output;
+
+    fn quiet(name: &str) -> FunctionTool {
+        tool(name, "does nothing", |_: NoArguments, _| async {})
+    }
+
+    fn registry(names: &[&str]) -> Registry {
+        let builder = names
+            .iter()
+            .fold(Registry::builder(), |builder, name| builder.tool(quiet(name).agent_callable()));
+        builder.build().unwrap()
+    }
+
+    fn offered_names(registry: &Registry, toggles: &Toggles) -> Vec<String> {
+        registry.offered(toggles).into_iter().map(|offered| offered.name.into_string()).collect()
+    }
+
+    struct Plain(ToolSpec);
+
+    #[async_trait]
+    impl Tool for Plain {
+        fn definition(&self) -> ToolSpec {
+            self.0.clone()
+        }
+        async fn call(&self, _: &Arguments, _: ToolContext) -> Result<Output, ToolError> {
+            Ok(Output::default())
+        }
+    }
+
+    // R: L1 L3
+    #[test]
+    fn absent_means_not_callable() {
+        let registry =
+            Registry::builder().tool(quiet("a.yes").agent_callable()).tool(quiet("a.no")).build().unwrap();
+        assert_eq!(offered_names(&registry, &Toggles::default()), ["a.yes"]);
+        assert!(registry.get(&"a.no".into()).is_some());
+        let forced = Toggles::new(Toggle::On).set("a.no", Toggle::On);
+        assert_eq!(offered_names(&registry, &forced), ["a.yes"], "a toggle cannot make a tool callable");
+    }
+
+    #[test]
+    fn what_is_offered_is_in_order_whatever_the_order_of_registration() {
+        let names = ["time.now", "a.b", "files.read", "files.list"];
+        let mut backwards = names;
+        backwards.reverse();
+        let (one, other) = (registry(&names), registry(&backwards));
+        assert_eq!(offered_names(&one, &Toggles::default()), ["a.b", "files.list", "files.read", "time.now"]);
+        assert_eq!(one.offered(&Toggles::default()), other.offered(&Toggles::default()));
+        assert_eq!(one.fingerprint(), other.fingerprint());
+        let toggles = Toggles::new(Toggle::On).set("files", Toggle::Off).set("files.read", Toggle::On);
+        assert_eq!(offered_names(&one, &toggles), ["a.b", "files.read", "time.now"]);
+    }
+
+    #[test]
+    fn names_map_back_exactly() {
+        let registry = registry(&["a.b_c", "a_b.c", "live2d.expression"]);
+        for entry in registry.iter() {
+            let back = registry.by_wire_name(entry.wire_name()).unwrap();
+            assert_eq!(back.spec().name, entry.spec().name);
+        }
+        assert!(registry.by_wire_name(&"a_b_c".into()).is_none(), "a name in dispute belongs to nobody");
+        assert!(registry.by_wire_name(&"live2d.expression".into()).is_none());
+    }
+
+    #[test]
+    fn a_changed_definition_has_another_fingerprint() {
+        let base = ToolSpec::new("a.b", "one");
+        let of = |spec: &ToolSpec| Fingerprint::of(spec, &"a_b".into());
+        let change = |edit: fn(&mut ToolSpec)| {
+            let mut spec = base.clone();
+            edit(&mut spec);
+            spec
+        };
+        let changed = [
+            change(|spec| spec.description = "two".into()),
+            change(|spec| spec.title = "two".into()),
+            change(|spec| spec.parameters = json!({"type": "object"})),
+            change(|spec| spec.effect = Effect::Read),
+            change(|spec| spec.source = "mcp:x".into()),
+            change(|spec| spec.permission = Permission::Ask),
+            change(|spec| spec.agent_callable = AgentCallable::Yes),
+            change(|spec| spec.runs_on = RunsOn::Client),
+            change(|spec| spec.timeout = Duration::from_secs(1)),
+            change(|spec| spec.output = Some(json!({}))),
+        ];
+        for spec in &changed {
+            assert_ne!(of(spec), of(&base), "{spec:?}");
+        }
+        let one =
+            change(|spec| spec.parameters = json!({"type": "object", "properties": {"a": {}, "b": {}}}));
+        let other =
+            change(|spec| spec.parameters = json!({"properties": {"b": {}, "a": {}}, "type": "object"}));
+        assert_eq!(of(&one), of(&other), "the order of keys says nothing");
+        assert_eq!(of(&base).to_string().len(), 64);
+    }
+
+    #[test]
+    fn what_cannot_be_registered_is_named() {
+        let broken = |parameters: Value| {
+            let mut spec = ToolSpec::new("a.b", "");
+            spec.parameters = parameters;
+            Plain(spec)
+        };
+        let message = |builder: RegistryBuilder| builder.build().unwrap_err().to_string();
+        assert_eq!(
+            message(Registry::builder().tool(quiet("now"))),
+            "`now` cannot be a tool's name: it has no group: `group.method`"
+        );
+        assert_eq!(
+            message(Registry::builder().tool(quiet("a.b")).tool(quiet("a.b").source("demo"))),
+            "there are two tools named `a.b`, from rust and from demo"
+        );
+        assert_eq!(
+            message(Registry::builder().tool(broken(json!({"type": "string"})))),
+            "tool `a.b`: the schema cannot be used: the arguments of a tool are an object: `\"type\": \"object\"`"
+        );
+        let fetching = broken(json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/s"}}}));
+        assert!(message(Registry::builder().tool(fetching)).contains("127.0.0.1"));
+    }
+
+    #[test]
+    fn a_tool_that_asks_counts_as_one_that_writes() {
+        for (effect, expected) in [
+            (Effect::Read, Effect::Write),
+            (Effect::Write, Effect::Write),
+            (Effect::External, Effect::External),
+        ] {
+            let tool = quiet("a.b").effect(effect).agent_callable().asks_first();
+            let registry = Registry::builder().tool(tool).build().unwrap();
+            assert_eq!(registry.offered(&Toggles::default())[0].effect, expected);
+        }
+    }
+
+    #[test]
+    fn client_side_tools_name_their_client() {
+        let mut spec = ToolSpec::new("live2d.motion", "");
+        spec.runs_on = RunsOn::Client;
+        spec.agent_callable = AgentCallable::Yes;
+        let registry =
+            Registry::builder().tool(Plain(spec)).tool(quiet("a.b").agent_callable()).build().unwrap();
+        let runs = |client: Option<&str>| {
+            let offered = registry.offered_with(&Toggles::default(), |_| client.map(str::to_owned));
+            offered.into_iter().map(|offered| offered.runs).collect::<Vec<_>>()
+        };
+        assert_eq!(runs(None), [Runs::Here, Runs::Client { client_id: None }]);
+        assert_eq!(runs(Some("c1")), [Runs::Here, Runs::Client { client_id: Some("c1".into()) }]);
+    }
+
+    #[test]
+    fn suggestions_and_toggles_speak_of_what_is_there() {
+        let registry = Registry::builder()
+            .tool(quiet("demo.weather").agent_callable())
+            .tool(quiet("demo.whether"))
+            .build()
+            .unwrap();
+        assert_eq!(registry.closest("demo_wether", &Toggles::default()), ["demo_weather"]);
+        assert!(registry.closest("demo_weather", &Toggles::new(Toggle::Off)).is_empty());
+        let toggles =
+            Toggles::default().set("demo", Toggle::On).set("dem", Toggle::On).set("demo.x", Toggle::On);
+        assert_eq!(registry.unknown_toggles(&toggles), ["dem", "demo.x"]);
+    }
+}

@@ -1,0 +1,223 @@
+//! What a tool is: a description that never changes, and a call.
+
+use crate::context::ToolContext;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+use throughline_engine::{Concurrency, Effect, Polling};
+use throughline_wire::{Arguments, NotStarted, Output, ToolName};
+
+/// Time limit of a tool that does not set one (L5).
+pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// Something that a model can call.
+///
+/// The contract:
+/// - `definition` **must** give the same answer every time; it is asked once, when the tool is registered.
+/// - `call` is only made with arguments that fit the schema of the definition. It **may** be made several times at
+///   once, unless the definition's concurrency class says otherwise.
+/// - `call` **must not** block its thread: long computations and file access belong in `spawn_blocking`, with a look at
+///   [`ToolContext::is_cancelled`] now and then.
+/// - `call` **must not** do more than the definition's effect says: a tool that reads may be started before the model
+///   has finished, run again, or have its result thrown away.
+/// - `call` **may** panic or never return: it ends as a failed or timed-out call and harms nothing else.
+/// - **On cancel** (by the user, or over time) the context's token fires. The tool **should** undo or finish what must
+///   not be left half done and return; what it returns is kept as partial output. After a grace of
+///   [1.5 seconds](crate::ExecutorLimits::grace) its future is dropped at the await where it stands: guards run, nothing
+///   else does, and a result that comes later is dropped.
+/// - Large output **should** be written through [`ToolContext::write`] as it comes: memory stays flat and the card
+///   shows it. An output returned as one text is limited too, but has been in memory by then.
+///
+/// Most tools are simpler made from a function: [`tool`](crate::tool()).
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What it is called, what it does, what it takes and what it may do.
+    fn definition(&self) -> ToolSpec;
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Whatever the model should be told instead of an output; it is never fatal to the turn.
+    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError>;
+}
+
+/// Everything about a tool but its code.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// `group.method`, `live2d.expression`.
+    pub name: ToolName,
+    /// For people, on the card. Default: the name.
+    pub title: String,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments: an object schema. Default: an object without properties.
+    pub parameters: Value,
+    /// JSON Schema of the structured output, for readers; the output is not checked against it.
+    pub output: Option<Value>,
+    /// What it may do to the world. Default: external, the most that can be.
+    pub effect: Effect,
+    /// May a model call it? Default: no. Being registered is not enough.
+    pub agent_callable: AgentCallable,
+    /// What it may run beside.
+    pub concurrency: Concurrency,
+    /// Time limit of one call. Default 30 s.
+    pub timeout: Duration,
+    /// What the tool itself asks for on top of the rules for its effect. Default: nothing.
+    pub permission: Permission,
+    /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone (T10).
+    pub polling: Polling,
+    /// Where it runs. Default: in this process.
+    pub runs_on: RunsOn,
+    /// Where it comes from: `rust`, `builtin`, `demo`, `mcp:<server>`. Default `rust`.
+    pub source: String,
+}
+
+impl ToolSpec {
+    /// A tool of this name, with every other field at its default.
+    pub fn new(name: impl Into<ToolName>, description: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            title: name.as_str().to_owned(),
+            name,
+            description: description.into(),
+            parameters: serde_json::json!({"type": "object", "properties": {}}),
+            output: None,
+            effect: Effect::External,
+            agent_callable: AgentCallable::No,
+            concurrency: Concurrency::default(),
+            timeout: TOOL_TIMEOUT_DEFAULT,
+            permission: Permission::ByEffect,
+            polling: Polling::No,
+            runs_on: RunsOn::Here,
+            source: "rust".to_owned(),
+        }
+    }
+}
+
+/// Whether models may call a tool. R: L1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AgentCallable {
+    /// It is registered for other uses only.
+    #[default]
+    No,
+    /// It may be offered.
+    Yes,
+}
+
+/// What a tool asks for by itself. It can only ask for more care than its effect does, never for less. R: L1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Permission {
+    /// The rules for its effect hold.
+    #[default]
+    ByEffect,
+    /// A person is asked each time, whatever the effect.
+    Ask,
+}
+
+/// Where a tool runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunsOn {
+    /// In this process.
+    #[default]
+    Here,
+    /// In a connected page or app, which executes and answers.
+    Client,
+}
+
+/// Why a tool gave no output. The model reads the message, and may try something else.
+///
+/// Any error type becomes one with `?`, its sources joined to the message. For that to work it is not an
+/// `std::error::Error` itself.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// It began and did not succeed.
+    Failed {
+        /// What went wrong, and if possible what to do instead.
+        message: String,
+        /// What was produced before that.
+        partial: Option<Box<Output>>,
+    },
+    /// It did not begin: nothing happened in the world.
+    NotStarted(NotStarted),
+}
+
+impl ToolError {
+    /// A failure with a message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), partial: None }
+    }
+
+    /// Arguments that fit the schema and still make no sense (a time zone that does not exist): nothing was done.
+    pub fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::NotStarted(NotStarted::InvalidArguments { message: message.into() })
+    }
+
+    /// A failure with what was produced before it.
+    #[must_use]
+    pub fn with_partial(self, output: Output) -> Self {
+        match self {
+            Self::Failed { message, .. } => Self::Failed { message, partial: Some(Box::new(output)) },
+            not_started => not_started,
+        }
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { message, .. } => f.write_str(message),
+            Self::NotStarted(NotStarted::InvalidArguments { message }) => {
+                write!(f, "invalid arguments: {message}")
+            }
+            Self::NotStarted(NotStarted::NoViewer) => f.write_str("no viewer is connected that could run it"),
+            Self::NotStarted(other) => write!(f, "not started: {other:?}"),
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Many errors repeat their source in their own text.
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            source = cause.source();
+        }
+        Self::new(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read the calendar")]
+    struct Outer(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn any_error_becomes_one_with_its_sources() {
+        fn fails() -> Result<(), ToolError> {
+            Err("x".parse::<i32>().map_err(Outer).unwrap_err())?
+        }
+        assert_eq!(
+            fails().unwrap_err().to_string(),
+            "cannot read the calendar: invalid digit found in string"
+        );
+    }
+
+    #[test]
+    fn the_defaults_are_the_careful_ones() {
+        let spec = ToolSpec::new("a.b", "");
+        assert_eq!(spec.effect, Effect::External);
+        assert_eq!(spec.agent_callable, AgentCallable::No);
+        assert_eq!(spec.timeout, Duration::from_secs(30));
+    }
+}
