@@ -13,6 +13,9 @@ pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 
+mod fragments;
+mod unproven;
+
 use crate::json::Json;
 use crate::profile::Profile;
 use crate::step::Step;

@@ -1,9 +1,267 @@
 //! Request to JSON.
 
-use crate::dialect::{EncodedRequest, Transfer};
+use super::echo;
+use super::tool_id::ToolIds;
+use crate::dialect::{Dialect, EncodedRequest, Transfer};
 use crate::profile::Profile;
-use crate::vocabulary::ModelRequest;
+use crate::vocabulary::{
+    ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value, json};
 
-pub(crate) fn encode(_request: &ModelRequest, _profile: &Profile, _transfer: Transfer) -> EncodedRequest {
-    EncodedRequest { path: String::new(), headers: Vec::new(), body: serde_json::Value::Null }
+/// The version of the API that all of this is written for.
+const API_VERSION: &str = "2023-06-01";
+/// Most tokens to generate if the request does not say: the field is mandatory. A thinking budget comes on top.
+const MAX_TOKENS_DEFAULT: u64 = 4096;
+/// Higher temperatures are refused.
+const TEMPERATURE_MAX: f64 = 1.0;
+/// What stands first if a history begins with the model: the API wants a user message there.
+const MISSING_BEGINNING: &str = "(The beginning of this conversation is not available.)";
+/// Pictures that the API takes.
+const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
+    let mut conversation =
+        Conversation { request, profile, ids: ToolIds::default(), messages: Vec::new(), container: None };
+    for message in &request.messages {
+        match message {
+            Message::User(parts) => conversation.user(parts),
+            Message::Step(step) => conversation.step(step),
+        }
+    }
+    let container = conversation.container;
+
+    let mut body = Map::new();
+    body.insert("model".to_owned(), request.model.as_str().into());
+    body.insert("max_tokens".to_owned(), max_tokens(request).into());
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+        body.insert("system".to_owned(), instructions.into());
+    }
+    body.insert("messages".to_owned(), conversation.into_messages());
+    tools(request, profile, &mut body);
+    if let Some(temperature) = request.settings.temperature {
+        body.insert("temperature".to_owned(), temperature.min(TEMPERATURE_MAX).into());
+    }
+    if let Some(container) = container {
+        body.insert("container".to_owned(), container.clone());
+    }
+    if transfer == Transfer::Stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    body.extend(request.settings.extra.clone());
+    EncodedRequest {
+        path: "/v1/messages".to_owned(),
+        headers: vec![("anthropic-version", API_VERSION.to_owned())],
+        body: Value::Object(body),
+    }
+}
+
+fn max_tokens(request: &ModelRequest) -> u64 {
+    let thinking = request.settings.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
+    match request.settings.max_output_tokens {
+        Some(tokens) => u64::from(tokens),
+        None => MAX_TOKENS_DEFAULT + thinking.and_then(Value::as_u64).unwrap_or(0),
+    }
+}
+
+fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
+    let may_call = request.tool_choice == ToolChoice::Auto;
+    if request.tools.is_empty() || !(may_call || profile.tool_choice_none) {
+        return;
+    }
+    body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    if !may_call {
+        body.insert("tool_choice".to_owned(), json!({ "type": "none" }));
+    }
+}
+
+fn tool(definition: &ToolDefinition) -> Value {
+    let mut tool = Map::new();
+    tool.insert("name".to_owned(), definition.name.as_str().into());
+    if !definition.description.is_empty() {
+        tool.insert("description".to_owned(), definition.description.as_str().into());
+    }
+    let mut schema = definition.parameters.as_object().cloned().unwrap_or_default();
+    schema.entry("type").or_insert_with(|| "object".into());
+    tool.insert("input_schema".to_owned(), schema.into());
+    Value::Object(tool)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    User,
+    Assistant,
+}
+
+/// Messages as they are written: roles alternate, and no content is empty.
+struct Conversation<'a> {
+    request: &'a ModelRequest,
+    profile: &'a Profile,
+    ids: ToolIds,
+    messages: Vec<(Role, Vec<Value>)>,
+    /// The container that the last step ran code in.
+    container: Option<&'a Value>,
+}
+
+impl<'a> Conversation<'a> {
+    fn user(&mut self, parts: &[UserPart]) {
+        let blocks = parts.iter().filter_map(|part| self.user_block(part)).collect();
+        self.push(Role::User, blocks);
+    }
+
+    /// One step: what the model said, and at once what became of its calls. Results come before anything else in the
+    /// user message, one for each `tool_use` (`surfaces.md` §9.2).
+    fn step(&mut self, step: &'a ClosedStep) {
+        let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
+        let content = self.echoed(step, &ids).unwrap_or_else(|| rebuilt(step, &ids));
+        self.push(Role::Assistant, content);
+        let results =
+            step.calls.iter().zip(&ids).map(|((_, outcome), id)| self.result(id, outcome)).collect();
+        self.push(Role::User, results);
+    }
+
+    fn push(&mut self, role: Role, blocks: Vec<Value>) {
+        if blocks.is_empty() {
+            return;
+        }
+        match self.messages.last_mut() {
+            Some((last, content)) if *last == role => content.extend(blocks),
+            _ => self.messages.push((role, blocks)),
+        }
+    }
+
+    /// The content array as this model wrote it. Calls take id and arguments from the ledger: ids may have been
+    /// missing or repeated, arguments repaired. `None` for another model's step, and if the calls are not the same.
+    fn echoed(&mut self, step: &'a ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
+        let state = step.provider_state.as_ref()?;
+        if state.dialect != Dialect::Anthropic || step.model != self.request.model {
+            return None;
+        }
+        let mut content = echo::content(&state.value)?.clone();
+        let mut calls = step.calls.iter().zip(ids);
+        for block in content.iter_mut().filter(|block| block["type"] == "tool_use") {
+            let ((call, _), id) = calls.next()?;
+            let same_id = call.upstream_id.as_ref().is_none_or(|known| block["id"] == known.as_str());
+            if !same_id || block["name"] != call.name.as_str() {
+                return None;
+            }
+            block["id"] = id.as_str().into();
+            block["input"] = call.arguments_object();
+        }
+        if calls.next().is_some() {
+            return None;
+        }
+        if let Some(container) = echo::container(&state.value) {
+            self.container = Some(container);
+        }
+        Some(content)
+    }
+
+    fn result(&self, id: &str, outcome: &Outcome) -> Value {
+        let mut blocks = Vec::new();
+        let mut text = outcome.told_to_model();
+        for media in outcome.output().map(|output| &output.media[..]).unwrap_or_default() {
+            match self.picture(media) {
+                Some(block) => blocks.push(block),
+                None => text = format!("{text}\n{}", note(media, "shown to the user")),
+            }
+        }
+        let content = if blocks.is_empty() {
+            Value::from(text)
+        } else {
+            if !text.trim().is_empty() {
+                blocks.insert(0, text_block(&text));
+            }
+            blocks.into()
+        };
+        let mut result = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
+        if outcome.is_error() {
+            result["is_error"] = true.into();
+        }
+        result
+    }
+
+    fn user_block(&self, part: &UserPart) -> Option<Value> {
+        match part {
+            // "text content blocks must contain non-whitespace text" (HTTP 400).
+            UserPart::Text { text } => Some(text_block(text)).filter(|_| !text.trim().is_empty()),
+            UserPart::Image(media) => {
+                let unseen = || text_block(&note(media, "sent by the user, which you cannot see"));
+                Some(self.picture(media).unwrap_or_else(unseen))
+            }
+            UserPart::File { name, media } => {
+                Some(self.picture(media).or_else(|| document(name, media)).unwrap_or_else(|| {
+                    text_block(&format!("[file {name}, {}, which you cannot read]", about(media)))
+                }))
+            }
+        }
+    }
+
+    fn picture(&self, media: &Media) -> Option<Value> {
+        let known = self.profile.vision && PICTURES.contains(&media.media_type.as_str());
+        known.then(|| json!({ "type": "image", "source": base64_source(media) }))
+    }
+
+    fn into_messages(mut self) -> Value {
+        if let Some((Role::Assistant, _)) = self.messages.first() {
+            self.messages.insert(0, (Role::User, vec![text_block(MISSING_BEGINNING)]));
+        }
+        // "final assistant content cannot end with trailing whitespace" (HTTP 400).
+        if let Some((Role::Assistant, content)) = self.messages.last_mut()
+            && let Some(Value::String(text)) = content.last_mut().and_then(|block| block.get_mut("text"))
+        {
+            text.truncate(text.trim_end().len());
+        }
+        let role = |role| if role == Role::User { "user" } else { "assistant" };
+        self.messages
+            .into_iter()
+            .map(|(who, content)| json!({ "role": role(who), "content": content }))
+            .collect()
+    }
+}
+
+/// A step of another model, or one whose provider state is gone: text and calls. Its reasoning is left out, because
+/// only signed reasoning is accepted.
+fn rebuilt(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
+    let text = Some(text_block(&step.text)).filter(|_| !step.text.trim().is_empty());
+    let calls = step.calls.iter().zip(ids).map(|((call, _), id)| {
+        json!({ "type": "tool_use", "id": id, "name": call.name.as_str(), "input": call.arguments_object() })
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn base64_source(media: &Media) -> Value {
+    json!({ "type": "base64", "media_type": media.media_type, "data": media.data })
+}
+
+/// A file as a document, if it is PDF or text.
+fn document(name: &str, media: &Media) -> Option<Value> {
+    let source = if media.media_type == "application/pdf" {
+        base64_source(media)
+    } else if media.media_type.starts_with("text/") || media.media_type == "application/json" {
+        let text = String::from_utf8(BASE64.decode(&media.data).ok()?)
+            .ok()
+            .filter(|text| !text.trim().is_empty())?;
+        json!({ "type": "text", "media_type": "text/plain", "data": text })
+    } else {
+        return None;
+    };
+    Some(json!({ "type": "document", "source": source, "title": name }))
+}
+
+/// What stands for a picture that cannot be sent; never its base64 (`surfaces.md` §9.3).
+fn note(media: &Media, whose: &str) -> String {
+    format!("[image {}, {}]", about(media), whose)
+}
+
+/// Type and size.
+fn about(media: &Media) -> String {
+    let bytes = media.data.len() / 4 * 3;
+    format!("{}, {} kB", media.media_type, bytes.div_ceil(1000))
 }

@@ -1,7 +1,14 @@
-//! Placeholder until the dialect lands.
+//! Anthropic Messages (`POST /v1/messages`): numbered content blocks that open, grow and close.
+//!
+//! The reply's content array must come back unchanged on the next call, signatures and all (`surfaces.md` §9.2), so
+//! the decoder rebuilds it block by block while it reports what the blocks say.
+//! Format: `platform.claude.com/docs/en/build-with-claude/streaming`.
 
+mod blocks;
 mod decode;
+mod echo;
 mod encode;
+mod tool_id;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::encode;

@@ -1,0 +1,200 @@
+//! The content array of one reply as it grows.
+
+use crate::dialect::fragments::Fragments;
+use crate::json::Json;
+use crate::vocabulary::{Hosted, Slot};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One content block.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// The block as its start event had it: the fields that no delta changes (`caller`, `server_name`, ids).
+    pub(super) head: Map<String, Value>,
+    /// What deltas change.
+    pub(super) kind: Kind,
+    /// Whether `content_block_stop` was seen.
+    pub(super) closed: bool,
+}
+
+/// What a block is, with what its deltas have added.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Visible text with its sources.
+    Text { text: Fragments, citations: Vec<Value> },
+    /// Reasoning with the signature that proves it.
+    Thinking { text: Fragments, signature: Fragments },
+    /// A call for us. `start_input` is the non-empty input of the start event, used if no delta follows (N2).
+    Call { slot: Slot, start_input: Option<String>, input: Fragments },
+    /// A tool that the provider runs; its input shares the delta type of calls and must not reach them (N4).
+    Hosted { input: Fragments, reported: bool },
+    /// A summary of earlier context, for the provider only.
+    Compaction { content: Fragments },
+    /// Complete as it started: results of hosted tools, redacted thinking, kinds that we do not know.
+    Whole,
+}
+
+impl Kind {
+    pub(super) fn text() -> Self {
+        Kind::Text { text: Fragments::default(), citations: Vec::new() }
+    }
+    pub(super) fn thinking() -> Self {
+        Kind::Thinking { text: Fragments::default(), signature: Fragments::default() }
+    }
+    pub(super) fn hosted() -> Self {
+        Kind::Hosted { input: Fragments::default(), reported: false }
+    }
+    /// Are these two blocks of one kind?
+    fn is_like(&self, other: &Kind) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+/// The blocks in order of appearance, and which one a number means now.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    list: Vec<Block>,
+    by_index: BTreeMap<u64, usize>,
+}
+
+impl Blocks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The number of a block that came without one.
+    pub(super) fn next_index(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    /// A block opens: from now on `index` means it, whatever it meant before (N9).
+    pub(super) fn open(&mut self, index: u64, head: Map<String, Value>, kind: Kind) -> usize {
+        let at = self.list.len();
+        self.list.push(Block { head, kind, closed: false });
+        self.by_index.insert(index, at);
+        at
+    }
+
+    /// The block that a delta or stop means; without a number, the one opened last.
+    pub(super) fn find(&self, index: Option<u64>) -> Option<usize> {
+        match index {
+            Some(index) => self.by_index.get(&index).copied(),
+            None => self.list.len().checked_sub(1),
+        }
+    }
+
+    pub(super) fn get(&mut self, at: usize) -> &mut Block {
+        &mut self.list[at]
+    }
+
+    /// The block that a delta of this kind continues. If none was opened, or one of another kind, the delta opens its
+    /// own, so that nothing is lost and nothing is mixed.
+    pub(super) fn continued(&mut self, index: Option<u64>, kind: Kind) -> &mut Block {
+        let fits = |at: &usize| self.list[*at].kind.is_like(&kind);
+        let found = self.find(index).filter(fits).or_else(|| self.list.len().checked_sub(1).filter(fits));
+        let at = found.unwrap_or_else(|| {
+            let name = if matches!(kind, Kind::Thinking { .. }) { "thinking" } else { "text" };
+            let head = Map::from_iter([("type".to_owned(), Value::from(name))]);
+            self.list.push(Block { head, kind, closed: false });
+            let at = self.list.len() - 1;
+            if let Some(index) = index {
+                self.by_index.entry(index).or_insert(at);
+            }
+            at
+        });
+        &mut self.list[at]
+    }
+
+    /// Numbers of all blocks that no stop event has closed.
+    pub(super) fn unclosed(&self) -> Vec<usize> {
+        (0..self.list.len()).filter(|at| !self.list[*at].closed).collect()
+    }
+
+    /// The content array to send back. `cut`: the reply did not end by itself, so what waits for an answer that will
+    /// never come is left out.
+    pub(super) fn into_content(self, cut: Cut) -> Vec<Value> {
+        let answered: BTreeSet<String> = self
+            .list
+            .iter()
+            .filter_map(|block| block.head.get("tool_use_id").and_then(Value::as_str).map(str::to_owned))
+            .collect();
+        self.list.into_iter().filter_map(|block| block.into_value(cut, &answered)).collect()
+    }
+}
+
+/// Whether the reply ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    No,
+    Yes,
+}
+
+impl Block {
+    /// What a hosted tool was asked, the first time this is called.
+    pub(super) fn report_hosted(&mut self) -> Option<Hosted> {
+        let Kind::Hosted { input, reported } = &mut self.kind else { return None };
+        if std::mem::replace(reported, true) {
+            return None;
+        }
+        let text = |key: &str| self.head.get(key).and_then(Value::as_str).map(str::to_owned);
+        let (id, name) = (text("id"), text("name").unwrap_or_default());
+        if let Some(value) = object_of(&std::mem::take(input).into_string()) {
+            self.head.insert("input".to_owned(), value);
+        }
+        Some(Hosted { id, name, input: self.head.get("input").cloned(), output: None })
+    }
+
+    /// The block as it goes back; `None` for one that the upstream would refuse.
+    fn into_value(self, cut: Cut, answered: &BTreeSet<String>) -> Option<Value> {
+        let Block { mut head, kind, closed } = self;
+        match kind {
+            Kind::Text { text, citations } => {
+                let text = text.into_string();
+                // "text content blocks must contain non-whitespace text" (HTTP 400), yet such blocks are sent.
+                if text.trim().is_empty() {
+                    return None;
+                }
+                head.insert("text".to_owned(), text.into());
+                if !citations.is_empty() {
+                    head.insert("citations".to_owned(), citations.into());
+                } else if head.get("citations").is_some_and(Value::is_null) {
+                    head.remove("citations");
+                }
+            }
+            Kind::Thinking { text, signature } => {
+                let signature = signature.into_string();
+                // Compatible servers do not sign; a block that was to be signed and was cut is refused.
+                if signature.is_empty() && (!closed || head.contains_key("signature")) {
+                    return None;
+                }
+                head.insert("thinking".to_owned(), text.into_string().into());
+                if !signature.is_empty() {
+                    head.insert("signature".to_owned(), signature.into());
+                }
+            }
+            Kind::Call { input, .. } => {
+                let input = object_of(&input.into_string()).unwrap_or_else(|| Value::Object(Map::new()));
+                head.insert("input".to_owned(), input);
+            }
+            Kind::Hosted { .. } => {
+                let id = head.get("id").and_then(Value::as_str).unwrap_or_default();
+                if cut == Cut::Yes && !answered.contains(id) {
+                    return None;
+                }
+            }
+            Kind::Compaction { content } => {
+                let content = content.into_string();
+                if !content.is_empty() {
+                    head.insert("content".to_owned(), content.into());
+                }
+            }
+            Kind::Whole => {}
+        }
+        Some(Value::Object(head))
+    }
+}
+
+/// The text as a JSON object; the API takes no other input.
+fn object_of(text: &str) -> Option<Value> {
+    Json::parse(text).ok().filter(Json::is_object).map(|json| json.to_value())
+}

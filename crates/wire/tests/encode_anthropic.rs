@@ -1,0 +1,570 @@
+//! What is sent to Anthropic after each kind of step. // R: W1, W7, T8
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use throughline_wire::{
+    Arguments, Call, CallKind, ClosedStep, DecodeOptions, Dialect, EncodedRequest, Media, Message,
+    ModelRequest, NotStarted, Outcome, Output, Profile, ProviderState, RawArguments, Reply, Settings,
+    Started, StepDecoder, ToolChoice, ToolDefinition, Transfer, UserPart, encode,
+};
+
+// --- builders ---
+
+fn user(text: &str) -> Message {
+    Message::User(vec![UserPart::Text { text: text.into() }])
+}
+
+fn call(id: &str, name: &str, arguments: Value) -> Call {
+    Call {
+        id: format!("c-{id}").as_str().into(),
+        upstream_id: Some(id.into()),
+        name: name.into(),
+        kind: CallKind::Function,
+        arguments: Ok(Arguments::from_value(arguments)),
+    }
+}
+
+fn weather(id: &str, city: &str) -> Call {
+    call(id, "weather", json!({ "city": city }))
+}
+
+fn done(text: &str) -> Outcome {
+    Outcome::Done(Output::text(text))
+}
+
+fn step(text: &str, calls: Vec<(Call, Outcome)>) -> ClosedStep {
+    ClosedStep { text: text.into(), calls, model: "claude".into(), ..ClosedStep::default() }
+}
+
+fn state(content: Value) -> Option<ProviderState> {
+    Some(ProviderState {
+        dialect: Dialect::Anthropic,
+        value: json!({ "role": "assistant", "content": content }),
+    })
+}
+
+fn picture() -> Media {
+    Media { media_type: "image/png".into(), data: "iVBORw0KGgoAAAAN".into() }
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest { model: "claude".into(), messages, ..ModelRequest::default() }
+}
+
+fn sent(request: &ModelRequest) -> EncodedRequest {
+    encode(Dialect::Anthropic, request, &Profile::default(), Transfer::Stream)
+        .expect("Anthropic has an encoder")
+}
+
+#[track_caller]
+fn check(messages: Vec<Message>, expect: Value) {
+    check_with(messages, &Profile::default(), expect);
+}
+
+#[track_caller]
+fn check_with(messages: Vec<Message>, profile: &Profile, expect: Value) {
+    let sent = encode(Dialect::Anthropic, &request(messages), profile, Transfer::Stream).expect("an encoder");
+    assert_eq!(sent.body["messages"], expect, "{:#}", sent.body["messages"]);
+}
+
+// --- the request around the messages ---
+
+#[test]
+fn a_whole_request() {
+    let request = ModelRequest {
+        instructions: Some("Be brief.".into()),
+        tools: vec![
+            ToolDefinition {
+                name: "weather".into(),
+                description: "Weather of a city.".into(),
+                parameters: json!({ "type": "object", "properties": { "city": { "type": "string" } } }),
+            },
+            ToolDefinition { name: "now".into(), description: String::new(), parameters: Value::Null },
+        ],
+        settings: Settings { temperature: Some(1.5), ..Settings::default() },
+        ..request(vec![user("Hi")])
+    };
+    let sent = sent(&request);
+    assert_eq!(sent.path, "/v1/messages");
+    assert_eq!(sent.headers, [("anthropic-version", "2023-06-01".to_owned())]);
+    assert_eq!(
+        sent.body,
+        json!({
+            "model": "claude",
+            "max_tokens": 4096,
+            "system": "Be brief.",
+            "messages": [{ "role": "user", "content": [{ "type": "text", "text": "Hi" }] }],
+            "tools": [
+                { "name": "weather", "description": "Weather of a city.",
+                  "input_schema": { "type": "object", "properties": { "city": { "type": "string" } } } },
+                { "name": "now", "input_schema": { "type": "object" } },
+            ],
+            "temperature": 1.0,
+            "stream": true,
+        })
+    );
+}
+
+#[test]
+fn the_last_step_lists_tools_that_must_not_be_called() {
+    let tools = vec![ToolDefinition { name: "now".into(), description: "".into(), parameters: json!({}) }];
+    let request = ModelRequest { tools, tool_choice: ToolChoice::None, ..request(vec![user("Hi")]) };
+    let body = sent(&request).body;
+    assert_eq!(body["tool_choice"], json!({ "type": "none" }));
+    assert_eq!(body["tools"][0]["name"], "now");
+
+    let profile = Profile { tool_choice_none: false, ..Profile::default() };
+    let body = encode(Dialect::Anthropic, &request, &profile, Transfer::Stream).expect("an encoder").body;
+    assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
+}
+
+#[test]
+fn limits_transfer_and_further_fields() {
+    let extra = json!({ "thinking": { "type": "enabled", "budget_tokens": 2000 }, "top_k": 5 });
+    let extra = extra.as_object().cloned().unwrap_or_default();
+    let mut request = request(vec![user("Hi")]);
+    request.settings.extra = extra;
+    let whole =
+        encode(Dialect::Anthropic, &request, &Profile::default(), Transfer::Whole).expect("an encoder").body;
+    assert_eq!(whole.get("stream"), None);
+    assert_eq!((&whole["max_tokens"], &whole["top_k"]), (&json!(6096), &json!(5)));
+    request.settings.max_output_tokens = Some(100);
+    assert_eq!(sent(&request).body["max_tokens"], 100);
+}
+
+// --- a tool loop ---
+
+#[test]
+fn the_second_round_of_a_tool_loop() {
+    let calls = vec![
+        (weather("toolu_1", "Paris"), done("sunny")),
+        (weather("toolu_2", "Atlantis"), Outcome::Failed { message: "no such city".into(), partial: None }),
+    ];
+    check(
+        vec![user("Weather?"), Message::Step(step("Let me see.", calls)), user("Hurry!")],
+        json!([
+            { "role": "user", "content": [{ "type": "text", "text": "Weather?" }] },
+            { "role": "assistant", "content": [
+                { "type": "text", "text": "Let me see." },
+                { "type": "tool_use", "id": "toolu_1", "name": "weather", "input": { "city": "Paris" } },
+                { "type": "tool_use", "id": "toolu_2", "name": "weather", "input": { "city": "Atlantis" } },
+            ] },
+            { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny" },
+                { "type": "tool_result", "tool_use_id": "toolu_2", "is_error": true,
+                  "content": "The tool failed: no such city." },
+                { "type": "text", "text": "Hurry!" },
+            ] },
+        ]),
+    );
+}
+
+#[test]
+fn every_outcome_but_done_is_an_error_and_says_what_happened() {
+    let outcomes = [
+        Outcome::Failed { message: "no".into(), partial: Some(Output::text("half")) },
+        Outcome::Denied { reason: Some("not now".into()) },
+        Outcome::Cancelled(Started::No),
+        Outcome::Cancelled(Started::Yes { ran_ms: 5, partial: None }),
+        Outcome::TimedOut { limit_ms: 1000, partial: None },
+        Outcome::NotStarted(NotStarted::NoViewer),
+        Outcome::Unknown,
+    ];
+    for outcome in outcomes {
+        let told = outcome.told_to_model();
+        let history = vec![user("x"), Message::Step(step("", vec![(weather("toolu_1", "Paris"), outcome)]))];
+        let body = sent(&request(history)).body;
+        let result = &body["messages"][2]["content"][0];
+        assert_eq!((&result["is_error"], &result["content"]), (&json!(true), &json!(told)));
+    }
+}
+
+#[test]
+fn pictures_of_a_tool_travel_in_its_result() {
+    let output = Output { text: "A map.".into(), media: vec![picture()], ..Output::default() };
+    let history = || {
+        let calls = vec![(weather("toolu_1", "Paris"), Outcome::Done(output.clone()))];
+        vec![user("Map?"), Message::Step(step("", calls))]
+    };
+    let around = |content: Value| {
+        json!([
+            { "role": "user", "content": [{ "type": "text", "text": "Map?" }] },
+            { "role": "assistant", "content": [
+                { "type": "tool_use", "id": "toolu_1", "name": "weather", "input": { "city": "Paris" } } ] },
+            { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "toolu_1", "content": content } ] },
+        ])
+    };
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAAN" });
+    check(
+        history(),
+        around(json!([{ "type": "text", "text": "A map." }, { "type": "image", "source": source }])),
+    );
+    let blind = Profile { vision: false, ..Profile::default() };
+    check_with(history(), &blind, around(json!("A map.\n[image image/png, 1 kB, shown to the user]")));
+}
+
+#[test]
+fn a_call_that_could_not_be_read_is_answered_like_any_other() {
+    let mut broken = weather("toolu_1", "");
+    broken.arguments = Err(RawArguments("{\"city\": \"Pa".into()));
+    let outcome = Outcome::NotStarted(NotStarted::InvalidArguments { message: "it ends in a string".into() });
+    let told = outcome.told_to_model();
+    check(
+        vec![user("x"), Message::Step(step("", vec![(broken, outcome)]))],
+        json!([
+            { "role": "user", "content": [{ "type": "text", "text": "x" }] },
+            { "role": "assistant", "content": [
+                { "type": "tool_use", "id": "toolu_1", "name": "weather",
+                  "input": { "unreadable_arguments": "{\"city\": \"Pa" } } ] },
+            { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": told } ] },
+        ]),
+    );
+}
+
+// --- what goes back as it came ---
+
+const THINKING_STREAM: &str = r#"
+data: {"type":"message_start","message":{"id":"msg_1","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
+
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"m"}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}
+
+data: {"type":"content_block_stop","index":0}
+
+data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"AAAA"}}
+
+data: {"type":"content_block_stop","index":1}
+
+data: {"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}
+
+data: {"type":"content_block_stop","index":2}
+
+data: {"type":"content_block_start","index":3,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}
+
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"x\"}"}}
+
+data: {"type":"content_block_stop","index":3}
+
+data: {"type":"content_block_start","index":4,"content_block":{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"https://example.org","encrypted_content":"e"}]}}
+
+data: {"type":"content_block_stop","index":4}
+
+data: {"type":"content_block_start","index":5,"content_block":{"type":"text","text":""}}
+
+data: {"type":"content_block_delta","index":5,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://example.org","encrypted_index":"i"}}}
+
+data: {"type":"content_block_delta","index":5,"delta":{"type":"text_delta","text":"Found."}}
+
+data: {"type":"content_block_stop","index":5}
+
+data: {"type":"content_block_start","index":6,"content_block":{"type":"tool_use","id":"toolu_1","name":"weather","input":{},"caller":{"type":"direct"}}}
+
+data: {"type":"content_block_delta","index":6,"delta":{"type":"input_json_delta","partial_json":"{\"city\": \"Par"}}
+
+data: {"type":"content_block_delta","index":6,"delta":{"type":"input_json_delta","partial_json":"is\"}"}}
+
+data: {"type":"content_block_stop","index":6}
+
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","container":{"id":"container_1"}},"usage":{"output_tokens":9}}
+
+data: {"type":"message_stop"}
+
+"#;
+
+fn reply_of(stream: &str) -> Reply {
+    let mut reply = Reply::default();
+    let mut decoder = StepDecoder::new(Dialect::Anthropic, DecodeOptions::default());
+    decoder.push(stream.as_bytes(), &mut |event| reply.apply(event));
+    decoder.finish(&mut |event| reply.apply(event));
+    reply
+}
+
+/// The array as it must come back: signatures, redacted thinking, hosted tools, sources and `caller` untouched; the
+/// empty text block, which the API itself sends and refuses, is gone.
+fn thinking_content() -> Value {
+    json!([
+        { "type": "thinking", "thinking": "Hmm", "signature": "c2ln" },
+        { "type": "redacted_thinking", "data": "AAAA" },
+        { "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": { "query": "x" } },
+        { "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1",
+          "content": [{ "type": "web_search_result", "url": "https://example.org", "encrypted_content": "e" }] },
+        { "type": "text", "text": "Found.", "citations": [
+            { "type": "web_search_result_location", "url": "https://example.org", "encrypted_index": "i" }] },
+        { "type": "tool_use", "id": "toolu_1", "name": "weather", "input": { "city": "Paris" },
+          "caller": { "type": "direct" } },
+    ])
+}
+
+#[test]
+fn a_step_goes_back_to_its_model_exactly_as_it_came() {
+    let reply = reply_of(THINKING_STREAM);
+    let state = reply.state.clone().expect("there is something to echo");
+    assert_eq!(
+        state.value,
+        json!({ "role": "assistant", "content": thinking_content(), "container": "container_1" })
+    );
+
+    let calls = vec![(weather("toolu_1", "Paris"), done("sunny"))];
+    let mut echoed = step("Found.", calls);
+    echoed.provider_state = Some(state);
+    let history = |step: &ClosedStep| vec![user("Weather?"), Message::Step(step.clone())];
+
+    let body = sent(&request(history(&echoed))).body;
+    assert_eq!(body["messages"][1]["content"], thinking_content());
+    assert_eq!(body["messages"][2]["content"][0]["tool_use_id"], "toolu_1");
+    assert_eq!(body["container"], "container_1");
+
+    // Another model gets what it can read: no signatures that are not its own.
+    echoed.model = "claude-other".into();
+    let body = sent(&request(history(&echoed))).body;
+    assert_eq!(
+        body["messages"][1]["content"],
+        json!([
+            { "type": "text", "text": "Found." },
+            { "type": "tool_use", "id": "toolu_1", "name": "weather", "input": { "city": "Paris" } },
+        ])
+    );
+    assert_eq!(body.get("container"), None);
+}
+
+#[test]
+fn the_ledger_decides_about_ids_and_arguments_of_an_echo() {
+    let content = json!([
+        { "type": "thinking", "thinking": "Hmm", "signature": "c2ln" },
+        { "type": "tool_use", "id": "", "name": "weather", "input": {} },
+    ]);
+    let mut unnamed = weather("x", "Rome");
+    unnamed.upstream_id = None;
+    let with_state = |calls: Vec<(Call, Outcome)>| {
+        let step = ClosedStep { provider_state: state(content.clone()), ..step("", calls) };
+        sent(&request(vec![user("x"), Message::Step(step)])).body["messages"].clone()
+    };
+    let messages = with_state(vec![(unnamed, done("1"))]);
+    assert_eq!(messages[1]["content"][0]["type"], "thinking");
+    assert_eq!(
+        messages[1]["content"][1],
+        json!({ "type": "tool_use", "id": "c-x", "name": "weather", "input": { "city": "Rome" } })
+    );
+    assert_eq!(messages[2]["content"][0]["tool_use_id"], "c-x");
+
+    // Calls that are not those of the echo: it cannot be used, and still every call is answered.
+    for calls in [
+        vec![],
+        vec![(weather("toolu_9", "Rome"), done("1"))],
+        vec![(call("", "other", json!({})), done("1"))],
+    ] {
+        let count = calls.len();
+        let messages = with_state(calls);
+        let text = messages.to_string();
+        assert!(!text.contains("thinking"), "{messages:#}");
+        assert_eq!(text.matches("\"tool_use\"").count(), count);
+    }
+}
+
+#[test]
+fn half_a_reply_leaves_nothing_that_would_be_refused() {
+    let events: Vec<&str> = THINKING_STREAM.trim().split("\n\n").collect();
+    let echoed = |count: usize| {
+        let stream: String = events[..count].iter().map(|event| format!("{event}\n\n")).collect();
+        reply_of(&stream).state.map(|state| state.value["content"].clone())
+    };
+    assert_eq!(echoed(3), None, "thinking that is not signed");
+    assert_eq!(echoed(6), Some(json!([{ "type": "thinking", "thinking": "Hmm", "signature": "c2ln" }])));
+    let unanswered = echoed(12).expect("content");
+    assert!(
+        !unanswered.to_string().contains("server_tool_use"),
+        "a search without its result: {unanswered:#}"
+    );
+    let answered = echoed(14).expect("content");
+    assert!(answered.to_string().contains("server_tool_use"));
+}
+
+// --- history of other upstreams ---
+
+#[test]
+fn foreign_ids_become_valid_and_unique_and_stay_the_same() {
+    let foreign = |upstream_id: Option<&str>, ours: &str| {
+        let mut call = weather("", "Paris");
+        (call.id, call.upstream_id) = (ours.into(), upstream_id.map(Into::into));
+        (call, done("sunny"))
+    };
+    let long = "x".repeat(129);
+    let calls = vec![
+        foreign(Some("call_1"), "turn.1"),
+        foreign(Some("call_1"), "turn.2"),
+        foreign(Some("functions.weather:0"), "turn.3"),
+        foreign(Some(&long), "turn.4"),
+        foreign(None, "turn.5"),
+        foreign(None, "turn.5"),
+        foreign(None, ""),
+    ];
+    let mut step = step("", calls);
+    step.provider_state =
+        Some(ProviderState { dialect: Dialect::OpenaiChat, value: json!({ "content": "x" }) });
+    let messages = sent(&request(vec![user("x"), Message::Step(step)])).body["messages"].clone();
+    let ids = |message: usize, key: &str| -> Vec<String> {
+        let blocks = messages[message]["content"].as_array().expect("an array");
+        blocks.iter().map(|block| block[key].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let expect = ["call_1", "turn_2", "turn_3", "turn_4", "turn_5", "turn_5-2", "call"];
+    assert_eq!(ids(1, "id"), expect);
+    assert_eq!(ids(2, "tool_use_id"), expect);
+}
+
+#[test]
+fn empty_replies_vanish_and_users_merge() {
+    check(
+        vec![user("a"), Message::Step(step(" \n", vec![])), user("b"), user("  "), user("c")],
+        json!([{ "role": "user", "content": [
+            { "type": "text", "text": "a" }, { "type": "text", "text": "b" }, { "type": "text", "text": "c" } ] }]),
+    );
+    check(
+        vec![Message::Step(step("Hello. \n", vec![]))],
+        json!([
+            { "role": "user", "content": [
+                { "type": "text", "text": "(The beginning of this conversation is not available.)" } ] },
+            { "role": "assistant", "content": [{ "type": "text", "text": "Hello." }] },
+        ]),
+    );
+}
+
+#[test]
+fn what_users_send() {
+    let file = |name: &str, media_type: &str, data: &str| UserPart::File {
+        name: name.into(),
+        media: Media { media_type: media_type.into(), data: data.into() },
+    };
+    let parts = || {
+        vec![
+            UserPart::Image(picture()),
+            UserPart::Image(Media { media_type: "image/tiff".into(), data: "AAAA".into() }),
+            file("a.pdf", "application/pdf", "JVBERi0="),
+            file("a.txt", "text/markdown", "5L2g5aW9"),
+            file("a.zip", "application/zip", "UEsDBAAA"),
+            file("b.txt", "text/plain", "/w=="),
+        ]
+    };
+    let image = json!({ "type": "image", "source":
+        { "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAAN" } });
+    let rest = [
+        json!({ "type": "text", "text": "[image image/tiff, 1 kB, sent by the user, which you cannot see]" }),
+        json!({ "type": "document", "title": "a.pdf", "source":
+            { "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" } }),
+        json!({ "type": "document", "title": "a.txt", "source":
+            { "type": "text", "media_type": "text/plain", "data": "你好" } }),
+        json!({ "type": "text", "text": "[file a.zip, application/zip, 1 kB, which you cannot read]" }),
+        json!({ "type": "text", "text": "[file b.txt, text/plain, 1 kB, which you cannot read]" }),
+    ];
+    let expect = |first: Value| {
+        let content: Vec<Value> = std::iter::once(first).chain(rest.clone()).collect();
+        json!([{ "role": "user", "content": content }])
+    };
+    check(vec![Message::User(parts())], expect(image));
+    check_with(
+        vec![Message::User(parts())],
+        &Profile { vision: false, ..Profile::default() },
+        expect(
+            json!({ "type": "text", "text": "[image image/png, 1 kB, sent by the user, which you cannot see]" }),
+        ),
+    );
+}
+
+// --- what holds for every history ---
+
+fn any_call() -> impl Strategy<Value = Call> {
+    let id = prop_oneof![Just(None), "(call_[0-2]|toolu_[0-9]|a.b|)".prop_map(Some),];
+    let arguments = prop_oneof![
+        Just(Ok(Arguments::from_value(json!({ "a": 1 })))),
+        Just(Ok(Arguments::from_value(json!([1])))),
+        Just(Err(RawArguments("{\"a".into()))),
+    ];
+    (id, "(t\\.[0-4]|)", "(f|g)", arguments).prop_map(|(upstream, ours, name, arguments)| Call {
+        id: ours.as_str().into(),
+        upstream_id: upstream.map(Into::into),
+        name: name.as_str().into(),
+        kind: CallKind::Function,
+        arguments,
+    })
+}
+
+fn any_outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(done("ok")),
+        Just(done("")),
+        Just(Outcome::Done(Output { media: vec![picture()], ..Output::default() })),
+        Just(Outcome::Denied { reason: None }),
+        Just(Outcome::Unknown),
+    ]
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let part =
+        prop_oneof!["( |hi|\\n)".prop_map(|text| UserPart::Text { text }), Just(UserPart::Image(picture())),];
+    let state = prop_oneof![
+        Just(None),
+        Just(state(json!([{ "type": "thinking", "thinking": "x", "signature": "s" }]))),
+        Just(state(json!([{ "type": "tool_use", "id": "call_1", "name": "f", "input": {} }]))),
+        Just(state(json!("nonsense"))),
+    ];
+    let step = ("( |text |)", proptest::collection::vec((any_call(), any_outcome()), 0..4), state).prop_map(
+        |(text, calls, provider_state)| Message::Step(ClosedStep { provider_state, ..step(&text, calls) }),
+    );
+    prop_oneof![proptest::collection::vec(part, 0..3).prop_map(Message::User), step]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// R: W3, T8: every `tool_use` is answered exactly once, in the message right after it, before anything else.
+    #[test]
+    fn every_history_is_valid(messages in proptest::collection::vec(any_message(), 0..6)) {
+        let body = sent(&request(messages)).body;
+        let sent = body["messages"].as_array().expect("an array");
+        let mut used = HashSet::new();
+        let mut unanswered: Vec<String> = Vec::new();
+        for (at, message) in sent.iter().enumerate() {
+            prop_assert_eq!(&message["role"], if at % 2 == 0 { "user" } else { "assistant" });
+            let content = message["content"].as_array().expect("an array");
+            prop_assert!(!content.is_empty());
+            let of_type = |name: &str, key: &str| -> Vec<String> {
+                let blocks = content.iter().filter(|block| block["type"] == name);
+                blocks.map(|block| block[key].as_str().expect("a text").to_owned()).collect()
+            };
+            let answers = of_type("tool_result", "tool_use_id");
+            prop_assert!(content[..answers.len()].iter().all(|block| block["type"] == "tool_result"));
+            prop_assert_eq!(&answers, &unanswered);
+            unanswered = of_type("tool_use", "id");
+            for id in &unanswered {
+                prop_assert!(!id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));
+                prop_assert!(used.insert(id.clone()), "{} twice", id);
+            }
+            for text in of_type("text", "text") {
+                prop_assert!(!text.trim().is_empty());
+            }
+        }
+        prop_assert!(unanswered.is_empty());
+    }
+
+    /// Prompt caches compare prefixes: what was sent before a step is sent again in front of it.
+    #[test]
+    fn longer_histories_begin_with_shorter_ones(
+        messages in proptest::collection::vec(any_message(), 0..5),
+        next in proptest::collection::vec((any_call(), any_outcome()), 1..3),
+    ) {
+        let mut longer = messages.clone();
+        longer.push(user("and?"));
+        let before = sent(&request(longer.clone())).body["messages"].clone();
+        longer.push(Message::Step(step("more", next)));
+        let after = sent(&request(longer)).body["messages"].clone();
+        let (before, after) = (before.as_array().expect("an array"), after.as_array().expect("an array"));
+        prop_assert_eq!(&after[..before.len()], &before[..]);
+    }
+}
