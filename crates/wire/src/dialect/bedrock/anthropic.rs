@@ -1,13 +1,45 @@
-//! Stream and body to [`Step`].
+//! `InvokeModelWithResponseStream`: each `chunk` frame holds one Anthropic event in base64.
+//!
+//! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html`.
 
-use crate::dialect::{Decode, Frame};
+use super::exception;
+use crate::dialect::anthropic;
+use crate::dialect::{Decode, Frame, FrameKind};
 use crate::json::Json;
 use crate::step::Step;
+use crate::vocabulary::ProblemKind;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 
 #[derive(Default)]
-pub(crate) struct Decoder {}
+pub(crate) struct Decoder {
+    inner: anthropic::Decoder,
+}
 
 impl Decode for Decoder {
-    fn frame(&mut self, _frame: &Frame<'_>, _step: &mut Step<'_>) {}
-    fn body(&mut self, _json: &Json<'_>, _step: &mut Step<'_>) {}
+    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+        if frame.kind == FrameKind::Exception {
+            return step.fail(exception(frame));
+        }
+        let Some(encoded) = frame.json.nonempty("bytes") else {
+            return step.problem(ProblemKind::UnknownEvent, frame.event);
+        };
+        let Some(text) =
+            BASE64.decode(encoded.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+        else {
+            return step.problem(ProblemKind::InvalidEvent, &encoded);
+        };
+        match Json::parse(&text) {
+            Ok(json) => self.inner.frame(&Frame { event: "", kind: FrameKind::Data, json: &json }, step),
+            Err(_) => step.problem(ProblemKind::InvalidEvent, &text),
+        }
+    }
+
+    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        self.inner.body(json, step);
+    }
+
+    fn end(&mut self, step: &mut Step<'_>) {
+        self.inner.end(step);
+    }
 }

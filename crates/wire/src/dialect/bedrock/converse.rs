@@ -1,13 +1,292 @@
-//! Stream and body to [`Step`].
+//! `ConverseStream` and `Converse`.
+//!
+//! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`.
 
-use crate::dialect::{Decode, Frame};
+use super::converse_blocks::{Block, Blocks, object_of};
+use super::{exception, failure};
+use crate::assemble::CallHead;
+use crate::dialect::fragments::Fragments;
+use crate::dialect::unproven::Unproven;
+use crate::dialect::{Decode, Frame, FrameKind};
 use crate::json::Json;
 use crate::step::Step;
+use crate::vocabulary::{CallKind, FinishReason, Hosted, Media, ProblemKind, Usage};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
+/// Decodes one reply. A hosted tool is reported twice under its id: what it was asked, then what it answered.
 #[derive(Default)]
-pub(crate) struct Decoder {}
+pub(crate) struct Decoder {
+    blocks: Blocks,
+    unproven: Unproven,
+    /// Names of hosted tools by id, for their results.
+    hosted: BTreeMap<String, String>,
+}
 
 impl Decode for Decoder {
-    fn frame(&mut self, _frame: &Frame<'_>, _step: &mut Step<'_>) {}
-    fn body(&mut self, _json: &Json<'_>, _step: &mut Step<'_>) {}
+    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+        if frame.kind == FrameKind::Exception {
+            return step.fail(exception(frame));
+        }
+        let (event, json) = named(frame);
+        match event {
+            "contentBlockDelta" => self.block_delta(json, step),
+            "contentBlockStart" => self.block_start(json, step),
+            "contentBlockStop" => {
+                if let Some(block) = self.blocks.find(index_of(json)) {
+                    close(block, &self.hosted, &mut self.unproven, step);
+                }
+            }
+            "messageStart" => {}
+            "messageStop" => {
+                finish(json, step);
+                step.complete();
+            }
+            "metadata" => usage(json, step),
+            other => step.problem(ProblemKind::UnknownEvent, other),
+        }
+    }
+
+    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        let Some(content) = json.path(&["output", "message", "content"]) else {
+            return step.fail(failure("", json));
+        };
+        for block in content.items() {
+            self.whole_block(block, step);
+        }
+        finish(json, step);
+        usage(json, step);
+        step.complete();
+    }
+
+    fn end(&mut self, step: &mut Step<'_>) {
+        for block in self.blocks.iter_mut() {
+            report_hosted(block, &self.hosted, step);
+        }
+        let content = std::mem::take(&mut self.blocks).into_content();
+        if !content.is_empty() {
+            step.echo(json!({ "role": "assistant", "content": content }));
+        }
+    }
+}
+
+impl Decoder {
+    fn block_start(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        self.unproven.settle(step);
+        let (index, start) = (index_of(json), json.get("start"));
+        if let Some(call) = start.and_then(|start| start.get("toolUse")) {
+            self.open_call(index, call, step);
+        } else if let Some(answer) = start.and_then(|start| start.get("toolResult")) {
+            self.blocks
+                .open(index, Block::Answer { head: members(answer), content: Vec::new(), reported: false });
+        } else if let Some(start) = start.filter(|start| !start.members().is_empty()) {
+            step.problem(ProblemKind::UnknownEvent, start.raw());
+        }
+    }
+
+    fn open_call(&mut self, index: u64, call: &Json<'_>, step: &mut Step<'_>) {
+        let (id, name) =
+            (call.scalar("toolUseId").unwrap_or_default(), call.nonempty("name").unwrap_or_default());
+        let (mut head, input) = (members(call), Fragments::default());
+        head.remove("input");
+        let block = if call.nonempty("type").as_deref() == Some("server_tool_use") {
+            self.hosted.insert(id.into_owned(), name.into_owned());
+            Block::Hosted { head, input, reported: false }
+        } else {
+            let slot = step.open_call(index, CallHead { id: &id, name: &name, kind: CallKind::Function });
+            Block::Call { slot, head, input }
+        };
+        self.blocks.open(index, block);
+    }
+
+    fn block_delta(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        let (index, Some(delta)) = (index_of(json), json.get("delta")) else { return };
+        if let Some(part) = delta.get("text") {
+            step.text(part);
+            if let Block::Text { text, .. } = self.blocks.continued(index, Block::text()) {
+                text.push(part);
+            }
+        } else if let Some(part) = delta.path(&["toolUse", "input"]) {
+            self.input_delta(index, part, step);
+        } else if let Some(reasoning) = delta.get("reasoningContent") {
+            self.reasoning(index, reasoning, step);
+        } else if let Some(citation) = delta.get("citation") {
+            step.citation(citation);
+            if let Block::Text { citations, .. } = self.blocks.continued(index, Block::text()) {
+                citations.push(citation.to_value());
+            }
+        } else if let Some(parts) = delta.get("toolResult") {
+            if let Some(Block::Answer { content, .. }) = self.blocks.find(index) {
+                content.extend(parts.items().iter().map(Json::to_value));
+            }
+        } else if !delta.members().is_empty() {
+            step.problem(ProblemKind::UnknownEvent, delta.raw());
+        }
+    }
+
+    fn input_delta(&mut self, index: u64, part: &Json<'_>, step: &mut Step<'_>) {
+        match self.blocks.find(index) {
+            Some(Block::Call { slot, input, .. }) => {
+                if part.is_string() {
+                    step.append_arguments(*slot, part);
+                    input.push(part);
+                } else {
+                    step.append_arguments_text(*slot, part.raw());
+                    input.push_str(part.raw());
+                }
+            }
+            Some(Block::Hosted { input, .. }) => input.push(part),
+            _ => {
+                // Arguments whose call was never opened stay visible as a call without a name (quirk T16).
+                let slot = step.open_call(index, CallHead::default());
+                self.blocks.open(index, Block::Call { slot, head: Map::new(), input: Fragments::default() });
+                self.input_delta(index, part, step);
+            }
+        }
+    }
+
+    /// `reasoningContent` of a delta, or `reasoningText` of a whole block: the same members.
+    fn reasoning(&mut self, index: u64, reasoning: &Json<'_>, step: &mut Step<'_>) {
+        if let Some(data) = reasoning.get("redactedContent").or_else(|| reasoning.get("data")) {
+            step.thinking_unseen();
+            if let Block::Redacted(fragments) =
+                self.blocks.continued(index, Block::Redacted(Fragments::default()))
+            {
+                fragments.push(data);
+            }
+        }
+        for (member, part) in reasoning.members() {
+            let Block::Reasoning { text, signature } = (match &**member {
+                "text" | "signature" => self.blocks.continued(index, Block::reasoning()),
+                _ => continue,
+            }) else {
+                continue;
+            };
+            if member == "text" {
+                step.thinking(part);
+                text.push(part);
+            } else {
+                signature.push(part);
+            }
+        }
+    }
+
+    /// A block of a plain body: the same parts, already joined.
+    fn whole_block(&mut self, block: &Json<'_>, step: &mut Step<'_>) {
+        self.unproven.settle(step);
+        let index = self.blocks.next_index();
+        if let Some(text) = block.get("text") {
+            step.text(text);
+            if let Block::Text { text: fragments, .. } = self.blocks.open(index, Block::text()) {
+                fragments.push(text);
+            }
+        } else if let Some(cited) = block.get("citationsContent") {
+            let sources = cited.get("citations").map(Json::items).unwrap_or_default();
+            if let Block::Text { text, citations } = self.blocks.open(index, Block::text()) {
+                for part in cited.get("content").map(Json::items).unwrap_or_default() {
+                    if let Some(part) = part.get("text") {
+                        step.text(part);
+                        text.push(part);
+                    }
+                }
+                citations.extend(sources.iter().map(Json::to_value));
+            }
+            sources.iter().for_each(|source| step.citation(source));
+        } else if let Some(call) = block.get("toolUse") {
+            self.open_call(index, call, step);
+            if let Some(input) =
+                call.get("input").filter(|input| input.is_string() || !input.members().is_empty())
+            {
+                self.input_delta(index, input, step);
+            }
+        } else if let Some(reasoning) = block.get("reasoningContent") {
+            self.reasoning(index, reasoning.get("reasoningText").unwrap_or(reasoning), step);
+        } else if let Some(answer) = block.get("toolResult") {
+            let content = answer.get("content").map(Json::items).unwrap_or_default();
+            let content = content.iter().map(Json::to_value).collect();
+            self.blocks.open(index, Block::Answer { head: members(answer), content, reported: false });
+        } else if let Some(data) = block.path(&["image", "source", "bytes"]).and_then(Json::as_str) {
+            let format = block.path(&["image", "format"]).and_then(Json::as_str).unwrap_or_default();
+            step.image(Media { media_type: format!("image/{format}"), data: data.into_owned() });
+        } else {
+            step.problem(ProblemKind::UnknownEvent, block.raw());
+        }
+        if let Some(block) = self.blocks.find(index) {
+            close(block, &self.hosted, &mut self.unproven, step);
+        }
+    }
+}
+
+/// The upstream says that a block is complete.
+fn close(block: &mut Block, names: &BTreeMap<String, String>, unproven: &mut Unproven, step: &mut Step<'_>) {
+    if let Block::Call { slot, .. } = block {
+        unproven.close(*slot, step);
+    }
+    report_hosted(block, names, step);
+}
+
+/// Reports a hosted tool's question or answer, once.
+fn report_hosted(block: &mut Block, names: &BTreeMap<String, String>, step: &mut Step<'_>) {
+    let text =
+        |head: &Map<String, Value>, key: &str| head.get(key).and_then(Value::as_str).map(str::to_owned);
+    match block {
+        Block::Hosted { head, input, reported: reported @ false } => {
+            *reported = true;
+            let asked = object_of(std::mem::take(input));
+            input.push_str(&asked.to_string());
+            let (id, name) = (text(head, "toolUseId"), text(head, "name").unwrap_or_default());
+            step.hosted(Hosted { id, name, input: Some(asked), output: None });
+        }
+        Block::Answer { head, content, reported: reported @ false } => {
+            *reported = true;
+            let id = text(head, "toolUseId");
+            let known = id.as_ref().and_then(|id| names.get(id)).cloned();
+            let name = known.or_else(|| text(head, "type")).unwrap_or_default();
+            step.hosted(Hosted { id, name, input: None, output: Some(content.clone().into()) });
+        }
+        _ => {}
+    }
+}
+
+/// The event's name: the frame's, or the only member of a payload that was taken out of its frame.
+fn named<'f, 'a: 'f>(frame: &'f Frame<'a>) -> (&'f str, &'f Json<'a>) {
+    match (frame.event, frame.json.members()) {
+        ("", [(name, json)]) => (name, json),
+        (event, _) => (event, frame.json),
+    }
+}
+
+fn index_of(json: &Json<'_>) -> u64 {
+    json.get("contentBlockIndex").and_then(Json::as_u64).unwrap_or(0)
+}
+
+fn members(json: &Json<'_>) -> Map<String, Value> {
+    match json.to_value() {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+fn usage(json: &Json<'_>, step: &mut Step<'_>) {
+    let Some(usage) = json.get("usage") else { return };
+    let tokens = |key: &str| usage.get(key).and_then(Json::as_u64);
+    step.usage(Usage {
+        input_tokens: tokens("inputTokens"),
+        output_tokens: tokens("outputTokens"),
+        cached_input_tokens: tokens("cacheReadInputTokens"),
+        reasoning_tokens: None,
+    });
+}
+
+fn finish(json: &Json<'_>, step: &mut Step<'_>) {
+    let Some(reason) = json.nonempty("stopReason") else { return };
+    let normal = match &*reason {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
+        "malformed_model_output" | "malformed_tool_use" => FinishReason::Error,
+        _ => FinishReason::Other,
+    };
+    step.finish(normal, &reason);
 }

@@ -1,13 +1,185 @@
 //! Stream and body to [`Step`].
+//!
+//! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan is what the model means to do, so it is thinking and never
+//! answer text (quirk H1).
 
+use crate::assemble::CallHead;
+use crate::dialect::unproven::Unproven;
 use crate::dialect::{Decode, Frame};
 use crate::json::Json;
-use crate::step::Step;
+use crate::step::{Step, error_of, excerpt_of};
+use crate::vocabulary::{CallKind, FinishReason, ProblemKind, Slot, UpstreamError, Usage};
+use std::borrow::Cow;
 
 #[derive(Default)]
-pub(crate) struct Decoder {}
+pub(crate) struct Decoder {
+    unproven: Unproven,
+    calls_opened: u64,
+}
 
 impl Decode for Decoder {
-    fn frame(&mut self, _frame: &Frame<'_>, _step: &mut Step<'_>) {}
-    fn body(&mut self, _json: &Json<'_>, _step: &mut Step<'_>) {}
+    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+        let json = frame.json;
+        let name = json.nonempty("type").unwrap_or(Cow::Borrowed(frame.event));
+        let message = json.path(&["delta", "message"]);
+        match &*name {
+            "content-delta" | "content-start" => {
+                if let Some(content) = message.and_then(|message| message.get("content")) {
+                    content_part(content, step);
+                }
+            }
+            "tool-plan-delta" => {
+                if let Some(plan) = message.and_then(|message| message.get("tool_plan")) {
+                    step.thinking(plan);
+                }
+            }
+            "tool-call-start" => {
+                if let Some(call) = call_of(message) {
+                    let key = json.get("index").and_then(Json::as_u64).unwrap_or(self.calls_opened);
+                    self.open_call(key, call, step);
+                }
+            }
+            "tool-call-delta" => {
+                if let (Some(slot), Some(call)) = (self.slot_of(json, step), call_of(message)) {
+                    append(slot, call, step);
+                }
+            }
+            "tool-call-end" => {
+                if let Some(slot) = self.slot_of(json, step) {
+                    self.unproven.close(slot, step);
+                }
+            }
+            "citation-start" => {
+                if let Some(citations) = message.and_then(|message| message.get("citations")) {
+                    citation(citations, step);
+                }
+            }
+            "message-end" => ending(json.get("delta").unwrap_or(json), step),
+            "message-start" | "content-end" | "citation-end" | "debug" => {}
+            other => match failure(json) {
+                Some(error) => step.fail(error),
+                None => step.problem(ProblemKind::UnknownEvent, other),
+            },
+        }
+    }
+
+    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+        let Some(message) = json.get("message").filter(|message| message.is_object()) else {
+            let unexplained = || UpstreamError { message: excerpt_of(json.raw()), kind: None, code: None };
+            return step.fail(failure(json).unwrap_or_else(unexplained));
+        };
+        if let Some(plan) = message.get("tool_plan") {
+            step.thinking(plan);
+        }
+        for part in message.get("content").map(Json::items).unwrap_or_default() {
+            content_part(part, step);
+        }
+        for call in message.get("tool_calls").map(Json::items).unwrap_or_default() {
+            let slot = self.open_call(self.calls_opened, call, step);
+            self.unproven.close(slot, step);
+        }
+        if let Some(citations) = message.get("citations") {
+            citation(citations, step);
+        }
+        ending(json, step);
+    }
+}
+
+impl Decoder {
+    fn open_call(&mut self, key: u64, call: &Json<'_>, step: &mut Step<'_>) -> Slot {
+        self.unproven.settle(step);
+        self.calls_opened += 1;
+        let name = call.path(&["function", "name"]).and_then(Json::as_str).unwrap_or_default();
+        let id = call.scalar("id").unwrap_or_default();
+        let slot = step.open_call(key, CallHead { id: &id, name: &name, kind: CallKind::Function });
+        append(slot, call, step);
+        slot
+    }
+
+    /// The call that an event means: by its number, else the one opened last.
+    fn slot_of(&self, json: &Json<'_>, step: &mut Step<'_>) -> Option<Slot> {
+        let last = self.calls_opened.saturating_sub(1);
+        step.call_of(json.get("index").and_then(Json::as_u64).unwrap_or(last))
+    }
+}
+
+/// The entry of `tool_calls`, which is an object in streams; an array of one is taken as well.
+fn call_of<'j, 'a>(message: Option<&'j Json<'a>>) -> Option<&'j Json<'a>> {
+    let calls = message?.get("tool_calls")?;
+    Some(calls.items().first().unwrap_or(calls))
+}
+
+fn append(slot: Slot, call: &Json<'_>, step: &mut Step<'_>) {
+    match call.path(&["function", "arguments"]) {
+        Some(part) if part.is_string() => step.append_arguments(slot, part),
+        Some(part) => step.append_arguments_text(slot, part.raw()),
+        None => {}
+    }
+}
+
+/// `{"text"}` or `{"thinking"}`, in a start event, a delta or a body.
+fn content_part(content: &Json<'_>, step: &mut Step<'_>) {
+    if let Some(text) = content.get("text") {
+        step.text(text);
+    }
+    if let Some(thinking) = content.get("thinking") {
+        step.thinking(thinking);
+    }
+}
+
+/// One source, or a list of them.
+fn citation(citations: &Json<'_>, step: &mut Step<'_>) {
+    if citations.is_array() {
+        citations.items().iter().for_each(|one| step.citation(one));
+    } else {
+        step.citation(citations);
+    }
+}
+
+/// How the reply ended: `message-end.delta`, or the top of a plain body.
+fn ending(json: &Json<'_>, step: &mut Step<'_>) {
+    if let Some(usage) = json.get("usage") {
+        let tokens = |keys: &[&str]| usage.path(keys).and_then(Json::as_u64);
+        step.usage(Usage {
+            // `billed_units` leaves out what the service adds to the prompt.
+            input_tokens: tokens(&["tokens", "input_tokens"])
+                .or_else(|| tokens(&["billed_units", "input_tokens"])),
+            output_tokens: tokens(&["tokens", "output_tokens"])
+                .or_else(|| tokens(&["billed_units", "output_tokens"])),
+            cached_input_tokens: tokens(&["cached_tokens"]),
+            reasoning_tokens: tokens(&["tokens", "reasoning_tokens"]),
+        });
+    }
+    let raw = json.nonempty("finish_reason").unwrap_or_default();
+    let reason = match &*raw {
+        "COMPLETE" | "STOP_SEQUENCE" => FinishReason::Stop,
+        "TOOL_CALL" => FinishReason::ToolCalls,
+        "MAX_TOKENS" => FinishReason::Length,
+        "ERROR" | "TIMEOUT" => FinishReason::Error,
+        _ => FinishReason::Other,
+    };
+    step.finish(reason, &raw);
+    let message = json.nonempty("error");
+    if message.is_some() || reason == FinishReason::Error {
+        let message =
+            message.unwrap_or(Cow::Borrowed("the reply ended with an error that was not explained"));
+        return step.fail(UpstreamError {
+            message: message.into_owned(),
+            kind: Some(raw.into_owned()),
+            code: None,
+        });
+    }
+    step.complete_and_over();
+}
+
+/// Takes `{"message": "..."}`, the form of all errors here, and the usual forms of gateways.
+fn failure(json: &Json<'_>) -> Option<UpstreamError> {
+    error_of(json).or_else(|| {
+        let message = json.nonempty("message").filter(|_| json.get("type").is_none())?;
+        Some(UpstreamError {
+            message: message.into_owned(),
+            kind: None,
+            code: json.scalar("code").map(Cow::into_owned),
+        })
+    })
 }

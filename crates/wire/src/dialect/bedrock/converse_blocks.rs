@@ -1,0 +1,121 @@
+//! The content array of one Converse reply as it grows, in the form in which it goes back.
+
+use crate::dialect::fragments::Fragments;
+use crate::json::Json;
+use crate::vocabulary::Slot;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// One content block with what its deltas have added.
+#[derive(Debug)]
+pub(super) enum Block {
+    /// Visible text with its sources. No event opens it (quirk B2).
+    Text { text: Fragments, citations: Vec<Value> },
+    /// Reasoning with its signature.
+    Reasoning { text: Fragments, signature: Fragments },
+    /// Reasoning that is not shown, base64.
+    Redacted(Fragments),
+    /// A call for us.
+    Call { slot: Slot, head: Map<String, Value>, input: Fragments },
+    /// A tool that the provider runs.
+    Hosted { head: Map<String, Value>, input: Fragments, reported: bool },
+    /// What it answered.
+    Answer { head: Map<String, Value>, content: Vec<Value>, reported: bool },
+}
+
+impl Block {
+    pub(super) fn text() -> Self {
+        Block::Text { text: Fragments::default(), citations: Vec::new() }
+    }
+    pub(super) fn reasoning() -> Self {
+        Block::Reasoning { text: Fragments::default(), signature: Fragments::default() }
+    }
+
+    /// The block as it goes back; `None` if there is nothing in it.
+    fn into_value(self) -> Option<Value> {
+        Some(match self {
+            Block::Text { text, citations } => {
+                let text = text.into_string();
+                if text.trim().is_empty() {
+                    return None;
+                }
+                if citations.is_empty() {
+                    json!({ "text": text })
+                } else {
+                    json!({ "citationsContent": { "content": [{ "text": text }], "citations": citations } })
+                }
+            }
+            Block::Reasoning { text, signature } => {
+                let (text, signature) = (text.into_string(), signature.into_string());
+                let mut reasoning = json!({ "text": text });
+                if !signature.is_empty() {
+                    reasoning["signature"] = signature.into();
+                } else if text.is_empty() {
+                    return None;
+                }
+                json!({ "reasoningContent": { "reasoningText": reasoning } })
+            }
+            Block::Redacted(data) => json!({ "reasoningContent": { "redactedContent": data.into_string() } }),
+            Block::Call { mut head, input, .. } | Block::Hosted { mut head, input, .. } => {
+                head.insert("input".to_owned(), object_of(input));
+                json!({ "toolUse": head })
+            }
+            Block::Answer { mut head, content, .. } => {
+                head.insert("content".to_owned(), content.into());
+                json!({ "toolResult": head })
+            }
+        })
+    }
+}
+
+/// The joined text as a JSON object, empty if it is none.
+pub(super) fn object_of(text: Fragments) -> Value {
+    let text = text.into_string();
+    Json::parse(&text).ok().filter(Json::is_object).map_or_else(|| json!({}), |json| json.to_value())
+}
+
+/// The blocks in order of appearance, and which one a number means now.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    list: Vec<Block>,
+    by_index: BTreeMap<u64, usize>,
+}
+
+impl Blocks {
+    /// A block opens: from now on `index` means it.
+    pub(super) fn open(&mut self, index: u64, block: Block) -> &mut Block {
+        let at = self.list.len();
+        self.list.push(block);
+        self.by_index.insert(index, at);
+        &mut self.list[at]
+    }
+
+    /// The block that `index` means.
+    pub(super) fn find(&mut self, index: u64) -> Option<&mut Block> {
+        let at = *self.by_index.get(&index)?;
+        self.list.get_mut(at)
+    }
+
+    /// The block that a delta continues: the one that `index` means if it is of the same kind, else a new one.
+    pub(super) fn continued(&mut self, index: u64, block: Block) -> &mut Block {
+        let same = |other: &Block| std::mem::discriminant(other) == std::mem::discriminant(&block);
+        match self.by_index.get(&index).copied().filter(|at| same(&self.list[*at])) {
+            Some(at) => &mut self.list[at],
+            None => self.open(index, block),
+        }
+    }
+
+    /// The number of a block that came without one.
+    pub(super) fn next_index(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        self.list.iter_mut()
+    }
+
+    /// The content array to send back.
+    pub(super) fn into_content(self) -> Vec<Value> {
+        self.list.into_iter().filter_map(Block::into_value).collect()
+    }
+}
