@@ -1,1 +1,40 @@
-//! Placeholder.
+//! Fakes to test against: a scriptable LLM upstream over real HTTP in five dialects, fake
+//! tools and a fake clock.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use throughline_testkit::{Dialect, Script, Seen, Upstream};
+//!
+//! let upstream = Upstream::start(|_: &Seen| Script::new().say("Hello.")).await?;
+//! let url = format!("{}/chat/completions", upstream.base_url(Dialect::OpenaiChat));
+//! // ... send a request there; then see what was asked, and what a real provider would have refused:
+//! assert!(upstream.requests().is_empty() && upstream.violations().is_empty());
+//! upstream.shutdown().await;
+//! # drop(url);
+//! # Ok::<(), std::io::Error>(()) }).unwrap();
+//! ```
+//!
+//! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug cannot
+//! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
+
+pub mod dialect;
+mod http;
+mod mint;
+pub mod mock;
+pub mod model;
+pub mod perform;
+mod pieces;
+pub mod rules;
+pub mod script;
+pub mod seen;
+pub mod server;
+mod strict;
+mod vendor;
+
+pub use dialect::Dialect;
+pub use http::Request;
+pub use model::{Model, Queue};
+pub use rules::{Rule, Rules, When};
+pub use script::{Break, CallMove, ErrorMove, Finish, HttpAnswer, Move, Pace, Script, Speech, Vendor};
+pub use seen::Seen;
+pub use server::{CallIds, Ending, Exchange, Habits, ReasoningEcho, Upstream, UpstreamHandle, Violation};

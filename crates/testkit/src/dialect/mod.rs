@@ -1,0 +1,230 @@
+//! The five wire formats, each with its own encoder of replies and its own strict reader of requests.
+//!
+//! Nothing here comes from `throughline-wire`: if both sides shared a misunderstanding, no test would see it.
+
+pub(crate) mod anthropic;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
+pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
+
+use crate::http::Request;
+use crate::script::{CallMove, ErrorMove, Finish, Tokens};
+use crate::seen::{Delivery, Seen};
+use crate::server::Habits;
+use crate::strict::{Checked, Refusal};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A wire format that this crate speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// OpenAI Chat Completions.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Gemini `streamGenerateContent` and `generateContent`.
+    Gemini,
+    /// Ollama `/api/chat`.
+    Ollama,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini, Self::Ollama];
+
+    /// The name in scenario files and logs, as in the corpus.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// What stands between the host and the endpoint in this provider's base URL.
+    pub fn base_path(self) -> &'static str {
+        match self {
+            Self::OpenaiChat | Self::OpenaiResponses | Self::Anthropic => "/v1",
+            Self::Gemini => "/v1beta",
+            Self::Ollama => "",
+        }
+    }
+}
+
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub dialect: Dialect,
+    /// Gemini names the model in the path.
+    pub model: Option<String>,
+    /// Gemini asks for the stream in the path; the others in the body.
+    pub delivery: Option<Delivery>,
+}
+
+impl Route {
+    /// Finds the endpoint. OpenAI-compatible servers are reached with and without `/v1`.
+    pub fn of(path: &str, query: &str) -> Option<Self> {
+        let plain = |dialect| Some(Self { dialect, model: None, delivery: None });
+        match path {
+            "/v1/chat/completions" | "/chat/completions" => return plain(Dialect::OpenaiChat),
+            "/v1/responses" | "/responses" => return plain(Dialect::OpenaiResponses),
+            "/v1/messages" => return plain(Dialect::Anthropic),
+            "/api/chat" => return plain(Dialect::Ollama),
+            _ => {}
+        }
+        let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
+        let (model, method) = rest.split_once(':')?;
+        let delivery = match method {
+            "generateContent" => Delivery::Whole,
+            "streamGenerateContent" if query.split('&').any(|pair| pair == "alt=sse") => Delivery::Stream,
+            "streamGenerateContent" => Delivery::Array,
+            _ => return None,
+        };
+        Some(Self { dialect: Dialect::Gemini, model: Some(model.into()), delivery: Some(delivery) })
+    }
+}
+
+/// Reads and checks a request.
+pub(crate) fn read(route: &Route, request: &Request, number: u64, habits: &Habits) -> Checked<Seen> {
+    let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
+        Refusal::new(format!(
+            "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP \
+             library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON: {error})"
+        ))
+    })?;
+    let blank = Seen {
+        number,
+        dialect: route.dialect,
+        model: route.model.clone().unwrap_or_default(),
+        delivery: route.delivery.unwrap_or(Delivery::Whole),
+        instructions: None,
+        messages: Vec::new(),
+        tools: Vec::new(),
+        tool_choice: Default::default(),
+        max_output_tokens: None,
+        wants_usage: false,
+        headers: request.headers.clone(),
+        body: Value::Null,
+    };
+    let mut seen = match route.dialect {
+        Dialect::OpenaiChat => openai_chat::request::read(&body, blank, habits),
+        Dialect::OpenaiResponses => openai_responses::request::read(&body, blank),
+        Dialect::Anthropic => anthropic::request::read(&body, blank),
+        Dialect::Gemini => gemini::request::read(&body, blank),
+        Dialect::Ollama => ollama::request::read(&body, blank),
+    }?;
+    seen.body = body;
+    Ok(seen)
+}
+
+/// Writes a streamed reply, one event after the other, into a buffer.
+pub(crate) trait Encoder {
+    fn content_type(&self) -> &'static str;
+    fn open(&mut self, out: &mut Vec<u8>);
+    fn text(&mut self, piece: &str, out: &mut Vec<u8>);
+    fn think(&mut self, piece: &str, out: &mut Vec<u8>);
+    /// A call of the reply's own number `ordinal`, from 0. Several may be open.
+    fn call_open(&mut self, ordinal: usize, call: &CallMove, out: &mut Vec<u8>);
+    fn call_arguments(&mut self, ordinal: usize, piece: &str, out: &mut Vec<u8>);
+    fn call_close(&mut self, ordinal: usize, out: &mut Vec<u8>);
+    fn ping(&mut self, out: &mut Vec<u8>);
+    fn finish(&mut self, finish: &Finish, usage: &Tokens, out: &mut Vec<u8>);
+    /// The end marker, after `finish`.
+    fn end(&mut self, usage: &Tokens, out: &mut Vec<u8>);
+    /// An error in mid-stream; nothing follows.
+    fn error(&mut self, error: &ErrorMove, out: &mut Vec<u8>);
+}
+
+pub(crate) fn encoder(seen: &Seen) -> Box<dyn Encoder> {
+    match seen.dialect {
+        Dialect::OpenaiChat => Box::new(openai_chat::Reply::new(seen)),
+        Dialect::OpenaiResponses => Box::new(openai_responses::Reply::new(seen)),
+        Dialect::Anthropic => Box::new(anthropic::Reply::new(seen)),
+        Dialect::Gemini => Box::new(gemini::Reply::new(seen)),
+        Dialect::Ollama => Box::new(ollama::Reply::new(seen)),
+    }
+}
+
+/// A reply gathered for a request without streaming.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Whole {
+    pub text: String,
+    pub thinking: String,
+    pub calls: Vec<CallMove>,
+    pub usage: Tokens,
+}
+
+pub(crate) fn whole(seen: &Seen, whole: &Whole, finish: &Finish) -> Value {
+    match seen.dialect {
+        Dialect::OpenaiChat => openai_chat::whole(seen, whole, finish),
+        Dialect::OpenaiResponses => openai_responses::whole(seen, whole, finish),
+        Dialect::Anthropic => anthropic::whole(seen, whole, finish),
+        Dialect::Gemini => gemini::whole(seen, whole, finish),
+        Dialect::Ollama => ollama::whole(seen, whole, finish),
+    }
+}
+
+/// The provider's error body for an HTTP status. `delivery` matters to Gemini only, which wraps it in an array when a
+/// stream without `alt=sse` was asked for.
+pub(crate) fn error_body(dialect: Dialect, delivery: Delivery, status: u16, error: &ErrorMove) -> Value {
+    match dialect {
+        Dialect::OpenaiChat | Dialect::OpenaiResponses => openai_chat::error_body(status, error, None),
+        Dialect::Anthropic => anthropic::error_body(status, error),
+        Dialect::Gemini => gemini::error_body(delivery, status, error),
+        Dialect::Ollama => ollama::error_body(error),
+    }
+}
+
+/// The provider's answer to a request that it refuses.
+pub(crate) fn refusal_body(dialect: Dialect, delivery: Delivery, refusal: &Refusal) -> Value {
+    let error =
+        ErrorMove { message: refusal.message.clone(), kind: None, code: refusal.code.map(str::to_owned) };
+    match dialect {
+        Dialect::OpenaiChat | Dialect::OpenaiResponses => {
+            openai_chat::error_body(refusal.status, &error, refusal.param.as_deref())
+        }
+        _ => error_body(dialect, delivery, refusal.status, &error),
+    }
+}
+
+/// What a generic error of this status says, where a script gives no words.
+pub(crate) fn status_words(status: u16) -> &'static str {
+    match status {
+        400 => "The request is invalid.",
+        401 => "Incorrect API key provided.",
+        403 => "Your account does not have access to this model.",
+        404 => "The model does not exist or you do not have access to it.",
+        408 => "The request timed out.",
+        413 => "The request is too large.",
+        429 => "Rate limit reached. Please try again later.",
+        500 => "The server had an error while processing your request. Sorry about that!",
+        502 => "Bad gateway.",
+        503 => "The engine is currently overloaded, please try again later.",
+        529 => "Overloaded",
+        _ => "The request could not be answered.",
+    }
+}
+
+/// Writes one server-sent event.
+pub(crate) fn sse(out: &mut Vec<u8>, event: Option<&str>, data: &Value) {
+    if let Some(event) = event {
+        out.extend_from_slice(format!("event: {event}\n").as_bytes());
+    }
+    out.extend_from_slice(format!("data: {data}\n\n").as_bytes());
+}
+
+/// Seconds since 1970 that `created` fields carry: fixed, so that bytes are the same in every run.
+pub(crate) const CREATED: u64 = 1_763_683_200;

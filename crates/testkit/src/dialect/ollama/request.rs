@@ -1,0 +1,192 @@
+//! Reading an `/api/chat` request. The types are as strict as Ollama's Go structs. Two things are stricter than Ollama,
+//! which swallows them in silence and answers nonsense: unknown fields, and calls without exactly one result.
+
+use crate::seen::{Delivery, Seen, SeenCall, SeenImage, SeenMessage, SeenResult, SeenTool};
+use crate::strict::{At, Checked, Indexing, Refusal, joined};
+use serde_json::Value;
+
+const FIELDS: &[&str] = &[
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "format",
+    "options",
+    "keep_alive",
+    "think",
+    "logprobs",
+    "top_logprobs",
+    "truncate",
+    "shift",
+];
+
+fn unknown(_: &At<'_>, key: &str) -> String {
+    format!("json: unknown field \"{key}\"")
+}
+
+fn wrong_type(at: &At<'_>, go: &str) -> Refusal {
+    let got = match at.value {
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::Object(_) => "object",
+        _ => "string",
+    };
+    let field: String =
+        at.path.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().replace("..", ".");
+    Refusal::new(format!(
+        "json: cannot unmarshal {got} into Go struct field ChatRequest.{field} of type {go}"
+    ))
+}
+
+pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
+    let root = At::root(body, Indexing::Dots);
+    root.only(FIELDS, unknown)?;
+    seen.model = root.need_text("model").map_err(|_| Refusal::new("model is required"))?.into();
+    // Streams unless told otherwise.
+    seen.delivery = match root.get("stream").map(|at| at.flag()).transpose()? {
+        Some(false) => Delivery::Whole,
+        _ => Delivery::Stream,
+    };
+    if let Some(options) = root.get("options") {
+        options.map()?;
+        seen.max_output_tokens = options.get("num_predict").and_then(|at| at.value.as_u64());
+    }
+    if let Some(think) = root.get("think")
+        && !(think.value.is_boolean()
+            || matches!(think.value.as_str(), Some("low" | "medium" | "high" | "max")))
+    {
+        return Err(Refusal::new(
+            "invalid think value: must be one of true, false, \"high\", \"medium\", \"low\"",
+        ));
+    }
+    seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
+    let (instructions, messages) = conversation(&root.need("messages")?)?;
+    (seen.instructions, seen.messages) = (joined(instructions), messages);
+    Ok(seen)
+}
+
+fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+    let mut tools = Vec::new();
+    for at in list.items()? {
+        at.only(&["type", "function", "items"], unknown)?;
+        let function = at.need("function")?;
+        function.only(&["name", "description", "parameters"], unknown)?;
+        tools.push(SeenTool {
+            name: function.need_text("name")?.into(),
+            description: function.get_text("description")?.unwrap_or_default().into(),
+            parameters: function.need("parameters")?.object_schema()?,
+        });
+    }
+    Ok(tools)
+}
+
+fn conversation(list: &At<'_>) -> Checked<(Vec<String>, Vec<SeenMessage>)> {
+    let (mut instructions, mut messages) = (Vec::new(), Vec::new());
+    let mut open: Vec<SeenCall> = Vec::new();
+    let mut results: Vec<SeenResult> = Vec::new();
+    for at in list.some_items()? {
+        at.only(
+            &["role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"],
+            unknown,
+        )?;
+        let role = at.need_text("role")?;
+        let text = match at.get("content") {
+            None => String::new(),
+            Some(content) => content.text().map_err(|_| wrong_type(&content, "string"))?.to_owned(),
+        };
+        if role == "tool" {
+            results.push(result(&at, text, &open, results.len())?);
+            continue;
+        }
+        close(&mut open, &mut results, &mut messages)?;
+        match role {
+            "system" => instructions.push(text),
+            "user" => {
+                let images = at.get("images").map(|list| images(&list)).transpose()?.unwrap_or_default();
+                messages.push(SeenMessage::User { text, images, files: Vec::new() });
+            }
+            "assistant" => {
+                let calls = match at.get("tool_calls") {
+                    None => Vec::new(),
+                    Some(list) => list.items()?.iter().map(call).collect::<Checked<Vec<_>>>()?,
+                };
+                open = calls.clone();
+                let thinking = at.get_text("thinking")?.unwrap_or_default().into();
+                messages.push(SeenMessage::Assistant { text, thinking, calls });
+            }
+            other => {
+                return Err(Refusal::new(format!(
+                    "invalid role: {other}. Must be one of system, user, assistant, tool"
+                )));
+            }
+        }
+    }
+    close(&mut open, &mut results, &mut messages)?;
+    Ok((instructions, messages))
+}
+
+fn result(at: &At<'_>, text: String, open: &[SeenCall], place: usize) -> Checked<SeenResult> {
+    let Some(call) = open.get(place) else {
+        return Err(at.refuse("a tool message must answer a call of the assistant message right before"));
+    };
+    let id = at.get_text("tool_call_id")?;
+    if id.is_some_and(|id| !call.id.is_empty() && id != call.id) {
+        return Err(at.refuse(format!("tool_call_id does not match call {} (\"{}\")", place + 1, call.id)));
+    }
+    match at.get_text("tool_name")? {
+        Some(name) if name != call.name => {
+            return Err(at.refuse(format!(
+                "tool_name \"{name}\" does not match call {} (\"{}\")",
+                place + 1,
+                call.name
+            )));
+        }
+        None if id.is_none() => return Err(at.refuse("a tool message needs tool_name")),
+        _ => {}
+    }
+    Ok(SeenResult { id: call.id.clone(), name: call.name.clone(), text, is_error: false, images: Vec::new() })
+}
+
+fn close(
+    open: &mut Vec<SeenCall>,
+    results: &mut Vec<SeenResult>,
+    messages: &mut Vec<SeenMessage>,
+) -> Checked<()> {
+    if results.len() < open.len() {
+        return Err(Refusal::new(format!(
+            "messages: {} tool calls are followed by {} tool messages",
+            open.len(),
+            results.len()
+        )));
+    }
+    if !open.is_empty() {
+        messages.push(SeenMessage::Results(std::mem::take(results)));
+    }
+    open.clear();
+    Ok(())
+}
+
+fn images(list: &At<'_>) -> Checked<Vec<SeenImage>> {
+    let image = |at: &At<'_>| {
+        let bytes = at.bytes().map_err(|_| Refusal::new("illegal base64 data at input byte 0"))?;
+        // Ollama is not told the type; it looks at the bytes.
+        Ok(SeenImage { media_type: String::new(), bytes, url: None })
+    };
+    list.items()?.iter().map(image).collect()
+}
+
+fn call(at: &At<'_>) -> Checked<SeenCall> {
+    at.only(&["id", "type", "function"], unknown)?;
+    let function = at.need("function")?;
+    function.only(&["index", "name", "arguments", "description"], unknown)?;
+    let arguments = function.need("arguments")?;
+    if !arguments.value.is_object() {
+        return Err(wrong_type(&arguments, "api.ToolCallFunctionArguments"));
+    }
+    Ok(SeenCall {
+        id: at.get_text("id")?.unwrap_or_default().into(),
+        name: function.need_text("name")?.into(),
+        arguments: arguments.value.clone(),
+    })
+}

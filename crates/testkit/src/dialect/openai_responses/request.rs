@@ -1,0 +1,342 @@
+//! Reading a Responses request as api.openai.com does with `store: false`: one output per call, reasoning directly
+//! before what it led to, encrypted content unchanged.
+
+use crate::mint::signature;
+use crate::seen::{Delivery, Seen, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenResult, SeenTool};
+use crate::strict::{At, Checked, Indexing, Refusal, joined, repeated};
+use serde_json::Value;
+
+const FIELDS: &[&str] = &[
+    "model",
+    "input",
+    "instructions",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "max_tool_calls",
+    "temperature",
+    "top_p",
+    "top_logprobs",
+    "reasoning",
+    "text",
+    "store",
+    "include",
+    "metadata",
+    "user",
+    "previous_response_id",
+    "truncation",
+    "background",
+    "service_tier",
+    "prompt",
+    "prompt_cache_key",
+    "safety_identifier",
+    "conversation",
+];
+
+fn unknown(at: &At<'_>, key: &str) -> String {
+    let path = if at.path.is_empty() { key.to_owned() } else { format!("{}.{key}", at.path) };
+    format!("Unknown parameter: '{path}'.")
+}
+
+pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
+    let root = At::root(body, Indexing::Brackets);
+    root.only(FIELDS, unknown)?;
+    seen.model = root.need_text("model")?.into();
+    if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
+        seen.delivery = Delivery::Stream;
+    }
+    if let Some(id) = root.get_text("previous_response_id")? {
+        let words = format!("Previous response with id '{id}' not found.");
+        return Err(Refusal::new(words).code("previous_response_not_found"));
+    }
+    if let Some(most) = root.get("max_output_tokens") {
+        let count = most.count()?;
+        if count < 16 {
+            return Err(most.refuse(format!(
+                "integer below minimum value. Expected a value >= 16, but got {count} instead."
+            )));
+        }
+        seen.max_output_tokens = Some(count);
+    }
+    seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
+    seen.tool_choice = choice(&root, &seen.tools)?;
+    let stores = root.get("store").map(|at| at.flag()).transpose()? != Some(false);
+    let mut instructions: Vec<String> =
+        root.get_text("instructions")?.map(str::to_owned).into_iter().collect();
+    let input = root.need("input")?;
+    if let Some(text) = input.value.as_str() {
+        seen.messages = vec![SeenMessage::User { text: text.into(), images: Vec::new(), files: Vec::new() }];
+    } else {
+        seen.messages = Conversation::read(&input, stores, &mut instructions)?;
+    }
+    seen.instructions = joined(instructions);
+    Ok(seen)
+}
+
+fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+    let mut tools = Vec::new();
+    for at in list.items()? {
+        if at.need_text("type")? != "function" {
+            continue;
+        }
+        let name = at.need("name")?.name("", 64)?.into();
+        at.only(&["type", "name", "description", "parameters", "strict"], unknown)?;
+        let parameters = at.need("parameters")?.object_schema()?;
+        if at.get("strict").map(|flag| flag.flag()).transpose()? != Some(false)
+            && parameters.get("additionalProperties") != Some(&Value::Bool(false))
+        {
+            // `strict` is on unless told otherwise.
+            return Err(Refusal::new(format!(
+                "Invalid schema for function '{name}': In context=(), 'additionalProperties' is required to be \
+                 supplied and to be false."
+            ))
+            .code("invalid_function_parameters"));
+        }
+        tools.push(SeenTool {
+            name,
+            description: at.get_text("description")?.unwrap_or_default().into(),
+            parameters,
+        });
+    }
+    match repeated(tools.iter().map(|tool| tool.name.as_str())) {
+        Some(name) => Err(list.refuse(format!("tool names must be unique, but '{name}' occurs twice."))),
+        None => Ok(tools),
+    }
+}
+
+fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
+    let Some(at) = root.get("tool_choice") else { return Ok(SeenChoice::Auto) };
+    match at.value.as_str() {
+        Some("auto") => Ok(SeenChoice::Auto),
+        Some("none") => Ok(SeenChoice::None),
+        Some("required") if tools.is_empty() => {
+            Err(at.refuse("Tool choice 'required' must be specified with 'tools' parameter."))
+        }
+        Some("required") => Ok(SeenChoice::Required),
+        Some(other) => Err(at.refuse(format!("'{other}' is not one of 'none', 'auto', 'required'."))),
+        None => match at.need_text("name")? {
+            name if tools.iter().any(|tool| tool.name == name) => Ok(SeenChoice::Named(name.into())),
+            name => Err(at.refuse(format!("Tool choice '{name}' not found in 'tools' parameter."))),
+        },
+    }
+}
+
+/// Items in a row that make up one model step, and the outputs that answer it.
+#[derive(Default)]
+struct Conversation {
+    messages: Vec<SeenMessage>,
+    text: String,
+    thinking: String,
+    calls: Vec<SeenCall>,
+    answers: Vec<Option<SeenResult>>,
+    /// Something of the model's own is open.
+    speaking: bool,
+    /// A reasoning item that must be followed by what it led to.
+    thought: Option<String>,
+}
+
+impl Conversation {
+    fn read(input: &At<'_>, stores: bool, instructions: &mut Vec<String>) -> Checked<Vec<SeenMessage>> {
+        let mut all = Self::default();
+        for at in input.items()? {
+            match at.get_text("type")?.unwrap_or("message") {
+                "message" => all.message(&at, instructions)?,
+                "reasoning" => all.reasoning(&at, stores)?,
+                "function_call" => all.call(&at)?,
+                "function_call_output" => all.output(&at)?,
+                other => {
+                    return Err(at.refuse(format!(
+                        "'{other}'. Supported values are: 'message', 'function_call', 'function_call_output', and \
+                         'reasoning'."
+                    )));
+                }
+            }
+        }
+        all.close()?;
+        Ok(all.messages)
+    }
+
+    fn message(&mut self, at: &At<'_>, instructions: &mut Vec<String>) -> Checked<()> {
+        at.only(&["type", "role", "content", "id", "status", "phase"], unknown)?;
+        let role = at.need_text("role")?;
+        let content = content(&at.need("content")?, role)?;
+        match role {
+            "assistant" => {
+                if !self.answers.is_empty() && self.answers.iter().all(Option::is_some) {
+                    self.close()?;
+                }
+                self.thought = None;
+                self.speaking = true;
+                self.text.push_str(&content.text);
+            }
+            "user" => {
+                self.close()?;
+                let Content { text, images, files } = content;
+                self.messages.push(SeenMessage::User { text, images, files });
+            }
+            "system" | "developer" => {
+                self.close()?;
+                instructions.push(content.text);
+            }
+            other => {
+                return Err(at.refuse(format!(
+                    "'{other}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, at: &At<'_>, stores: bool) -> Checked<()> {
+        at.only(&["type", "id", "summary", "content", "encrypted_content", "status"], unknown)?;
+        if self.answers.iter().any(Option::is_some) {
+            self.close()?;
+        }
+        self.followed()?;
+        let mut text = String::new();
+        for part in at.need("summary")?.items()? {
+            if part.need_text("type")? != "summary_text" {
+                return Err(part.refuse("Supported values are: 'summary_text'."));
+            }
+            text.push_str(part.need_text("text")?);
+        }
+        let id = at.get_text("id")?.unwrap_or_default();
+        match at.get_text("encrypted_content")? {
+            None if !stores => {
+                return Err(Refusal::new(format!(
+                    "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
+                     with `store` set to true, or remove this item from your input."
+                ))
+                .status(404));
+            }
+            Some(content) if content != signature(&text) => {
+                let words = format!("The encrypted content for item {id} could not be verified.");
+                return Err(Refusal::new(words).code("invalid_encrypted_content"));
+            }
+            _ => {}
+        }
+        self.thinking.push_str(&text);
+        self.speaking = true;
+        self.thought = Some(id.into());
+        Ok(())
+    }
+
+    fn call(&mut self, at: &At<'_>) -> Checked<()> {
+        at.only(&["type", "id", "call_id", "name", "arguments", "status"], unknown)?;
+        if self.answers.iter().any(Option::is_some) {
+            self.close()?;
+        }
+        self.thought = None;
+        self.speaking = true;
+        let id = at.need_text("call_id")?;
+        if id.is_empty() || id.len() > 64 {
+            return Err(at.need("call_id")?.refuse("Expected a string with length between 1 and 64."));
+        }
+        if at.get_text("id")?.is_some_and(|id| !id.starts_with("fc")) {
+            return Err(at.need("id")?.refuse("Expected an ID that begins with 'fc'."));
+        }
+        if self.calls.iter().any(|call| call.id == id) {
+            return Err(at.refuse(format!("Duplicate function call with call_id {id}.")));
+        }
+        let text = at.need_text("arguments")?;
+        let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
+        let name = at.need("name")?.name("", 64)?.into();
+        self.calls.push(SeenCall { id: id.into(), name, arguments });
+        self.answers.push(None);
+        Ok(())
+    }
+
+    fn output(&mut self, at: &At<'_>) -> Checked<()> {
+        at.only(&["type", "id", "call_id", "output", "status"], unknown)?;
+        self.followed()?;
+        let id = at.need_text("call_id")?;
+        let Some(place) = self.calls.iter().position(|call| call.id == id) else {
+            return Err(Refusal::new(format!(
+                "No tool call found for function call output with call_id {id}."
+            )));
+        };
+        if self.answers[place].is_some() {
+            return Err(at.refuse(format!("Duplicate output for function call with call_id {id}.")));
+        }
+        let Content { text, images, .. } = content(&at.need("output")?, "user")?;
+        let name = self.calls[place].name.clone();
+        self.answers[place] = Some(SeenResult { id: id.into(), name, text, is_error: false, images });
+        Ok(())
+    }
+
+    fn followed(&mut self) -> Checked<()> {
+        match self.thought.take() {
+            Some(id) => Err(Refusal::new(format!(
+                "Item '{id}' of type 'reasoning' was provided without its required following item."
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn close(&mut self) -> Checked<()> {
+        self.followed()?;
+        if let Some((call, _)) = self.calls.iter().zip(&self.answers).find(|(_, answer)| answer.is_none()) {
+            return Err(Refusal::new(format!("No tool output found for function call {}.", call.id)));
+        }
+        if std::mem::take(&mut self.speaking) {
+            self.messages.push(SeenMessage::Assistant {
+                text: std::mem::take(&mut self.text),
+                thinking: std::mem::take(&mut self.thinking),
+                calls: std::mem::take(&mut self.calls),
+            });
+        }
+        let answers = std::mem::take(&mut self.answers);
+        if !answers.is_empty() {
+            self.messages.push(SeenMessage::Results(answers.into_iter().flatten().collect()));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Content {
+    text: String,
+    images: Vec<SeenImage>,
+    files: Vec<String>,
+}
+
+fn content(at: &At<'_>, role: &str) -> Checked<Content> {
+    let mut content = Content::default();
+    if let Some(text) = at.value.as_str() {
+        content.text = text.into();
+        return Ok(content);
+    }
+    for part in at.items()? {
+        let kind = part.need_text("type")?;
+        match (kind, role) {
+            ("output_text", "assistant") => {
+                part.only(&["type", "text", "annotations", "logprobs"], unknown)?;
+                content.text.push_str(part.need_text("text")?);
+            }
+            ("refusal", "assistant") => content.text.push_str(part.need_text("refusal")?),
+            (_, "assistant") => {
+                return Err(
+                    part.refuse(format!("'{kind}'. Supported values are: 'output_text' and 'refusal'."))
+                );
+            }
+            ("input_text", _) => {
+                part.only(&["type", "text"], unknown)?;
+                content.text.push_str(part.need_text("text")?);
+            }
+            ("input_image", _) => {
+                part.only(&["type", "image_url", "file_id", "detail"], unknown)?;
+                content.images.push(part.need("image_url")?.image_url()?);
+            }
+            ("input_file", _) => content.files.push(part.get_text("filename")?.unwrap_or("file").into()),
+            _ => {
+                return Err(part.refuse(format!(
+                    "'{kind}'. Supported values are: 'input_text', 'input_image', and 'input_file'."
+                )));
+            }
+        }
+    }
+    Ok(content)
+}

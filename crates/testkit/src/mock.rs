@@ -1,0 +1,14 @@
+//! The upstream of a scenario file, for `throughline mock`.
+
+use crate::rules::Rules;
+use crate::server::{Upstream, UpstreamHandle};
+use std::io;
+use std::net::SocketAddr;
+
+/// Serves a scenario until the handle is shut down or dropped. Port 0 = any free one.
+///
+/// # Errors
+/// If the address cannot be had.
+pub async fn serve(address: SocketAddr, rules: Rules) -> io::Result<UpstreamHandle> {
+    Upstream::at(address).serve(rules).await
+}

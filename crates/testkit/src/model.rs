@@ -1,0 +1,44 @@
+//! Who answers.
+
+use crate::script::Script;
+use crate::seen::Seen;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// A fake model: a function from what was asked to what is done.
+///
+/// `reply` must return at once (silence is a move of the script) and may be called from several tasks.
+pub trait Model: Send + Sync + 'static {
+    /// What to do for this request, which has passed the dialect's checks.
+    fn reply(&self, seen: &Seen) -> Script;
+
+    /// Names for the list of models.
+    fn names(&self) -> Vec<String> {
+        vec!["mock".into()]
+    }
+}
+
+impl<F: Fn(&Seen) -> Script + Send + Sync + 'static> Model for F {
+    fn reply(&self, seen: &Seen) -> Script {
+        self(seen)
+    }
+}
+
+/// Plays one script per request, in order; when they are used up, the last one again.
+#[derive(Debug)]
+pub struct Queue(Mutex<VecDeque<Script>>);
+
+impl Queue {
+    /// A queue of replies. Empty = every reply is empty.
+    pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self(Mutex::new(scripts.into_iter().collect()))
+    }
+}
+
+impl Model for Queue {
+    fn reply(&self, _: &Seen) -> Script {
+        let mut scripts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = if scripts.len() > 1 { scripts.pop_front() } else { scripts.front().cloned() };
+        next.unwrap_or_default()
+    }
+}

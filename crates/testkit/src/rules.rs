@@ -1,0 +1,176 @@
+//! Scenario files: which script answers which request.
+//!
+//! ```toml
+//! [[rules]]
+//! when = { contains = "weather", step = 1 }
+//! then = [
+//!   { say = "Let me look. " },
+//!   { parallel = [
+//!     { name = "demo_weather", arguments = { city = "Paris" } },
+//!     { name = "demo_weather", arguments = { city = "Oslo" } },
+//!   ] },
+//! ]
+//!
+//! [[rules]]
+//! when = { result_of = "demo_weather" }
+//! then = { pace = { tokens_per_second = 70 }, moves = [{ say = "Both are sunny." }] }
+//!
+//! [[rules]]
+//! when = { contains = "cut" }
+//! then = [{ say = "This will not" }, "cut"]
+//! ```
+
+use crate::model::Model;
+use crate::script::{ErrorMove, HttpAnswer, Script};
+use crate::seen::{Seen, SeenMessage};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Rules in order; the first that applies answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// Names for the list of models.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// The rules.
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Conditions, all of which must hold; none = always.
+    #[serde(default)]
+    pub when: When,
+    /// The answer.
+    pub then: Script,
+}
+
+/// Conditions on a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct When {
+    /// The n-th request on this upstream, from 1.
+    pub request: Option<u64>,
+    /// The n-th model call after the last user message, from 1.
+    pub step: Option<u64>,
+    /// The last user message contains this, in any case.
+    pub contains: Option<String>,
+    /// A result has come since the last user message (or: has not).
+    pub has_result: Option<bool>,
+    /// The newest results include one of this tool.
+    pub result_of: Option<String>,
+    /// One of the newest results contains this, in any case.
+    pub result_contains: Option<String>,
+    /// The model's name; `*` stands for anything.
+    pub model: Option<String>,
+    /// Tools may be called (or: may not).
+    pub may_call: Option<bool>,
+}
+
+impl When {
+    /// Whether all conditions hold.
+    pub fn holds(&self, seen: &Seen) -> bool {
+        let newest = match seen.since_user().last() {
+            Some(SeenMessage::Results(results)) => results.as_slice(),
+            _ => &[],
+        };
+        let has = |text: &str, part: &str| text.to_lowercase().contains(&part.to_lowercase());
+        self.request.is_none_or(|number| number == seen.number)
+            && self.step.is_none_or(|step| step == seen.step())
+            && self.contains.as_ref().is_none_or(|part| has(seen.user_text(), part))
+            && self.has_result.is_none_or(|wanted| wanted != seen.answered().is_empty())
+            && self.result_of.as_ref().is_none_or(|name| newest.iter().any(|result| result.name == *name))
+            && self.result_contains.as_ref().is_none_or(|part| newest.iter().any(|r| has(&r.text, part)))
+            && self.model.as_ref().is_none_or(|pattern| matches(pattern, &seen.model))
+            && self.may_call.is_none_or(|wanted| wanted == seen.may_call())
+    }
+}
+
+/// `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(head) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return left.ends_with(part);
+        }
+        match left.find(part) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+impl Rules {
+    /// Reads TOML, or JSON if it begins with `{`.
+    ///
+    /// # Errors
+    /// What is wrong and where, for a person.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| error.to_string())
+        } else {
+            toml::from_str(text).map_err(|error| error.to_string())
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a scenario; the message names the file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, String> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+impl Model for Rules {
+    fn reply(&self, seen: &Seen) -> Script {
+        match self.rules.iter().find(|rule| rule.when.holds(seen)) {
+            Some(rule) => rule.then.clone(),
+            None => {
+                let message = format!(
+                    "No rule of this mock's script applies to request {} (step {}, user text {:?}).",
+                    seen.number,
+                    seen.step(),
+                    seen.user_text()
+                );
+                let body =
+                    crate::dialect::error_body(seen.dialect, seen.delivery, 400, &ErrorMove::new(message));
+                let http = HttpAnswer { body: Some(body), ..HttpAnswer::status(400) };
+                Script { http: Some(http), ..Script::default() }
+            }
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        if self.models.is_empty() { vec!["mock".into()] } else { self.models.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, text, expected) in [
+            ("gpt-*", "gpt-5", true),
+            ("*", "", true),
+            ("*-mini", "gpt-5-mini", true),
+            ("g*5*i", "gpt-5-mini", true),
+            ("gpt", "gpt-5", false),
+            ("*nano", "gpt-5-mini", false),
+            ("a*b*c", "acb", false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! What a fake model does for one request: a list of moves, its pace, and what goes wrong.
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use crate::vendor::Vendor;
+
+/// The answer to one request. Written in any dialect by [`crate::dialect`], played over a socket by
+/// [`crate::server`].
+///
+/// A script that names no [`Move::Finish`] finishes by itself: `tool_calls` if it called, else `stop`. In a scenario
+/// file a script is a table with these fields, or just the list of moves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Script {
+    /// What the model does, in order.
+    pub moves: Vec<Move>,
+    /// How fast.
+    pub pace: Pace,
+    /// Silence before the first byte of the response, in milliseconds.
+    pub first_byte_ms: u64,
+    /// Break the body at a byte offset, whatever the moves say.
+    pub cut: Option<CutAt>,
+    /// Answer with this instead of a generation.
+    pub http: Option<HttpAnswer>,
+    /// Answer as this server does when it cannot call tools, if the request has any.
+    pub refuse_tools: Option<Vendor>,
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct ScriptTable {
+    moves: Vec<Move>,
+    pace: Pace,
+    first_byte_ms: u64,
+    cut: Option<CutAt>,
+    http: Option<HttpAnswer>,
+    refuse_tools: Option<Vendor>,
+}
+
+impl<'de> Deserialize<'de> for Script {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Script;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a list of moves, or a table with `moves`, `pace`, `first_byte_ms`, `cut`, `http`",
+                )
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Script, A::Error> {
+                let moves = Vec::deserialize(SeqAccessDeserializer::new(seq))?;
+                Ok(Script { moves, ..Script::default() })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Script, A::Error> {
+                let table = ScriptTable::deserialize(MapAccessDeserializer::new(map))?;
+                let ScriptTable { moves, pace, first_byte_ms, cut, http, refuse_tools } = table;
+                Ok(Script { moves, pace, first_byte_ms, cut, http, refuse_tools })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// One thing that the model does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Move {
+    /// Visible text.
+    Say(Speech),
+    /// Reasoning, signed where the dialect signs it.
+    Think(Speech),
+    /// One tool call, complete before the next move.
+    Call(CallMove),
+    /// Several calls whose fragments come in turns (quirk T14); one after the other where the dialect has no fragments.
+    Parallel(Vec<CallMove>),
+    /// Token counts; without it they are estimated. Comes before `finish`.
+    Usage(Tokens),
+    /// The finish reason, here.
+    Finish(Finish),
+    /// Bytes of the body as they are, framing included.
+    Raw(String),
+    /// So many bytes of noise: not UTF-8, not JSON, no line ends; the same every time.
+    Garbage(u32),
+    /// A sign of life: SSE comment, Anthropic `ping`, or nothing where the dialect has none.
+    Ping,
+    /// Silence, in milliseconds.
+    Pause(u64),
+    /// An error object inside the 200 stream, which ends the reply.
+    Error(ErrorMove),
+    /// The body ends here, cleanly and without any end marker.
+    End,
+    /// The connection is closed here in mid-body (FIN without the last chunk).
+    Cut,
+    /// Nothing more comes; the connection stays open until the client leaves.
+    Stall,
+    /// The connection is reset here (RST).
+    Reset,
+}
+
+/// Text with its own pace. In a scenario file just the text, or a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Speech {
+    /// The text.
+    pub text: String,
+    /// Characters per delta; absent = as the script's pace says.
+    pub chunk_chars: Option<usize>,
+    /// Deltas per second; absent = as the script's pace says.
+    pub tokens_per_second: Option<f64>,
+}
+
+impl From<&str> for Speech {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for Speech {
+    fn from(text: String) -> Self {
+        Self { text, chunk_chars: None, tokens_per_second: None }
+    }
+}
+
+impl<'de> Deserialize<'de> for Speech {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            text: String,
+            chunk_chars: Option<usize>,
+            tokens_per_second: Option<f64>,
+        }
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Speech;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, or a table with `text`, `chunk_chars`, `tokens_per_second`")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Speech, E> {
+                Ok(text.into())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Speech, A::Error> {
+                let Table { text, chunk_chars, tokens_per_second } =
+                    Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Speech { text, chunk_chars, tokens_per_second })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A tool call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallMove {
+    /// The tool's name on the wire.
+    pub name: String,
+    /// A string is sent as argument text as it is; anything else is written as compact JSON. Absent = `{}`.
+    #[serde(default)]
+    pub arguments: Option<Value>,
+    /// The id; absent = minted in the dialect's style, unique on this upstream.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Characters per argument fragment; absent = as the script's pace says.
+    #[serde(default)]
+    pub fragment_chars: Option<usize>,
+}
+
+impl CallMove {
+    /// A call with a JSON value (or raw text, as a JSON string) for arguments.
+    pub fn new(name: impl Into<String>, arguments: Value) -> Self {
+        Self { name: name.into(), arguments: Some(arguments), ..Self::default() }
+    }
+
+    /// The argument text as it goes over the wire.
+    pub fn text(&self) -> String {
+        match &self.arguments {
+            None => "{}".into(),
+            Some(Value::String(raw)) => raw.clone(),
+            Some(value) => value.to_string(),
+        }
+    }
+}
+
+/// Token counts; what is absent is estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tokens {
+    /// Of the prompt.
+    pub input: Option<u64>,
+    /// Generated, reasoning included.
+    pub output: Option<u64>,
+    /// Of the prompt, from a cache.
+    pub cached: Option<u64>,
+    /// Generated as reasoning.
+    pub reasoning: Option<u64>,
+}
+
+/// Why the model stops, in neutral words; each dialect has its own spelling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// A normal end.
+    Stop,
+    /// The token budget is used up.
+    Length,
+    /// A normal end with calls.
+    ToolCalls,
+    /// Withheld by a filter.
+    ContentFilter,
+    /// Anything else, sent as it is.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// An error in the provider's own shape.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorMove {
+    /// What a person reads.
+    pub message: String,
+    /// `type` (or `status`) on the wire; absent = what fits the dialect.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    /// `code` on the wire.
+    #[serde(default)]
+    pub code: Option<String>,
+}
+
+impl ErrorMove {
+    /// An error with a message only.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+}
+
+/// How fast a reply comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pace {
+    /// Deltas per second; absent = as fast as the socket takes them.
+    pub tokens_per_second: Option<f64>,
+    /// Characters per text delta; absent = about one token: a word, or one to two Chinese characters.
+    pub chunk_chars: Option<usize>,
+    /// Characters per argument fragment; absent = 6.
+    pub fragment_chars: Option<usize>,
+}
+
+impl Pace {
+    /// No pauses.
+    pub const INSTANT: Self = Self { tokens_per_second: None, chunk_chars: None, fragment_chars: None };
+    /// A lively model of the day: 70 tokens a second.
+    pub const LIVELY: Self = Self { tokens_per_second: Some(70.0), chunk_chars: None, fragment_chars: None };
+}
+
+/// A break in the body at a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutAt {
+    /// Bytes of the body that are still sent.
+    pub byte: u64,
+    /// What happens then.
+    #[serde(default)]
+    pub how: Break,
+}
+
+/// Ways a body breaks off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Break {
+    /// The connection is closed in mid-body.
+    #[default]
+    Cut,
+    /// Silence on an open connection.
+    Stall,
+    /// RST.
+    Reset,
+    /// The body ends as if it were complete.
+    End,
+}
+
+/// An HTTP response instead of a generation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpAnswer {
+    /// The status.
+    pub status: u16,
+    /// Further headers.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// A string is sent as it is, anything else as JSON; absent = the dialect's own error object for this status.
+    #[serde(default)]
+    pub body: Option<Value>,
+}
+
+impl HttpAnswer {
+    /// A status with the dialect's own error body.
+    pub fn status(status: u16) -> Self {
+        Self { status, headers: BTreeMap::new(), body: None }
+    }
+}
+
+impl Script {
+    /// An empty reply, to be built on.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Text.
+    pub fn say(self, text: impl Into<String>) -> Self {
+        self.then(Move::Say(text.into().into()))
+    }
+
+    /// Reasoning.
+    pub fn think(self, text: impl Into<String>) -> Self {
+        self.then(Move::Think(text.into().into()))
+    }
+
+    /// A call with a JSON value (or raw text, as a JSON string) for arguments.
+    pub fn call(self, name: impl Into<String>, arguments: Value) -> Self {
+        self.then(Move::Call(CallMove::new(name, arguments)))
+    }
+
+    /// Any move.
+    pub fn then(mut self, next: Move) -> Self {
+        self.moves.push(next);
+        self
+    }
+
+    /// The same reply at another pace.
+    pub fn paced(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// The same reply, broken at a byte of its body.
+    pub fn broken_at(mut self, byte: u64, how: Break) -> Self {
+        self.cut = Some(CutAt { byte, how });
+        self
+    }
+
+    /// A status with the dialect's own error body.
+    pub fn status(status: u16) -> Self {
+        Self { http: Some(HttpAnswer::status(status)), ..Self::default() }
+    }
+
+    /// 429 with `Retry-After`.
+    pub fn rate_limited(retry_after_s: u64) -> Self {
+        let headers = BTreeMap::from([("retry-after".into(), retry_after_s.to_string())]);
+        Self { http: Some(HttpAnswer { status: 429, headers, body: None }), ..Self::default() }
+    }
+
+    /// A proxy's HTML page where an API was expected (quirk E3).
+    pub fn html(status: u16) -> Self {
+        let page = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1>\
+                    </center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";
+        let http = HttpAnswer { status, headers: BTreeMap::new(), body: Some(page.into()) };
+        Self { http: Some(http), ..Self::default() }
+    }
+
+    /// The recorded refusal of a server that cannot call tools.
+    pub fn tools_unsupported(vendor: Vendor) -> Self {
+        Self { refuse_tools: Some(vendor), ..Self::default() }
+    }
+
+    /// Whether any move is a call.
+    pub fn calls(&self) -> bool {
+        self.moves.iter().any(|m| matches!(m, Move::Call(_) | Move::Parallel(_)))
+    }
+}

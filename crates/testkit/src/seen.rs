@@ -1,0 +1,187 @@
+//! A request as the upstream understood it, in no dialect's form: what a fake model reacts to and a test asserts on.
+
+use crate::dialect::Dialect;
+use serde_json::Value;
+
+/// One accepted request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Its number on this upstream, from 1, refused requests included.
+    pub number: u64,
+    /// The wire format it came in.
+    pub dialect: Dialect,
+    /// The model asked for.
+    pub model: String,
+    /// Streamed or in one piece.
+    pub delivery: Delivery,
+    /// System prompt: all of it, joined by blank lines.
+    pub instructions: Option<String>,
+    /// The conversation, oldest first.
+    pub messages: Vec<SeenMessage>,
+    /// Offered tools.
+    pub tools: Vec<SeenTool>,
+    /// May they be called?
+    pub tool_choice: SeenChoice,
+    /// Most tokens to generate.
+    pub max_output_tokens: Option<u64>,
+    /// Usage is wanted in the stream (only Chat Completions asks).
+    pub wants_usage: bool,
+    /// Header names in lower case, with values.
+    pub headers: Vec<(String, String)>,
+    /// The body as it was.
+    pub body: Value,
+}
+
+/// How the reply is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Server-sent events, or NDJSON for Ollama.
+    Stream,
+    /// One JSON array that arrives in pieces (Gemini without `alt=sse`).
+    Array,
+    /// One JSON body.
+    Whole,
+}
+
+/// One item of the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SeenMessage {
+    /// From the user.
+    User {
+        /// All text, joined.
+        text: String,
+        /// Pictures.
+        images: Vec<SeenImage>,
+        /// Names or types of other files.
+        files: Vec<String>,
+    },
+    /// From the model.
+    Assistant {
+        /// Visible text.
+        text: String,
+        /// Reasoning that was echoed.
+        thinking: String,
+        /// Calls, in order.
+        calls: Vec<SeenCall>,
+    },
+    /// Answers to the calls right before, in order of the calls.
+    Results(Vec<SeenResult>),
+}
+
+/// A call in the history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeenCall {
+    /// Its id; empty where the dialect has none.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Arguments: parsed, or the raw text as a JSON string if it is not JSON.
+    pub arguments: Value,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeenResult {
+    /// The call's id; empty where the dialect has none.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Text, as the model would read it.
+    pub text: String,
+    /// Marked as an error (Anthropic only).
+    pub is_error: bool,
+    /// Pictures in the result.
+    pub images: Vec<SeenImage>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenImage {
+    /// MIME type; empty if the request named only an address.
+    pub media_type: String,
+    /// The bytes; empty if the request named only an address.
+    pub bytes: Vec<u8>,
+    /// The address, if it was one.
+    pub url: Option<String>,
+}
+
+/// An offered tool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeenTool {
+    /// Its name on the wire.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+}
+
+/// Whether tools may be called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SeenChoice {
+    /// As the model likes.
+    #[default]
+    Auto,
+    /// Not at all.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Named(String),
+}
+
+impl Seen {
+    /// The text of the last user message.
+    pub fn user_text(&self) -> &str {
+        self.messages
+            .iter()
+            .rev()
+            .find_map(|message| match message {
+                SeenMessage::User { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+
+    /// Everything after the last user message.
+    pub fn since_user(&self) -> &[SeenMessage] {
+        let is_user = |message: &SeenMessage| matches!(message, SeenMessage::User { .. });
+        let start = self.messages.iter().rposition(is_user).map_or(0, |at| at + 1);
+        &self.messages[start..]
+    }
+
+    /// Which model call of this turn it is, from 1.
+    pub fn step(&self) -> u64 {
+        let is_assistant = |message: &&SeenMessage| matches!(message, SeenMessage::Assistant { .. });
+        1 + self.since_user().iter().filter(is_assistant).count() as u64
+    }
+
+    /// Calls of this turn with what became of each, oldest first.
+    pub fn answered(&self) -> Vec<(&SeenCall, &SeenResult)> {
+        let mut pairs = Vec::new();
+        let mut open: &[SeenCall] = &[];
+        for message in self.since_user() {
+            match message {
+                SeenMessage::Assistant { calls, .. } => open = calls,
+                SeenMessage::Results(results) => pairs.extend(open.iter().zip(results)),
+                SeenMessage::User { .. } => {}
+            }
+        }
+        pairs
+    }
+
+    /// An offered tool by name.
+    pub fn tool(&self, name: &str) -> Option<&SeenTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Whether any tool may be called now.
+    pub fn may_call(&self) -> bool {
+        !self.tools.is_empty() && self.tool_choice != SeenChoice::None
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
