@@ -144,10 +144,7 @@ impl StepDecoder {
             Framed::Sse(framer) => {
                 // An unterminated last event counts if its payload is whole JSON, else it is the cut (quirk S9).
                 if let Some(event) = framer.finish() {
-                    let data = event.data.trim();
-                    if data == "[DONE]" || Json::parse(data).is_ok() {
-                        stage.payload(event.event, &event.data, sink);
-                    }
+                    stage.last_event(event.event, &event.data, sink);
                 }
             }
             Framed::Lines(framer) => framer.finish(&mut |line| {
@@ -315,6 +312,19 @@ impl Stage {
         }
     }
 
+    /// An event without its blank line. Of several lines that are documents one by one, only the last can be cut.
+    fn last_event(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let is_whole = |text: &str| text == "[DONE]" || Json::parse(text).is_ok();
+        if is_whole(data.trim()) {
+            return self.payload(event, data, sink);
+        }
+        for line in data.split('\n').take_while(|line| is_whole(line.trim())) {
+            if !self.over {
+                self.payload(event, line, sink);
+            }
+        }
+    }
+
     fn json(&mut self, event: &str, kind: FrameKind, json: &Json<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
         let mut step = Step::new(&mut self.state, sink);
         let error = match (kind, event) {
@@ -413,6 +423,7 @@ impl Stage {
     }
 
     /// Text that had to be copied was not UTF-8. (U+FFFD that was sent as such is data.)
+    #[allow(clippy::ptr_arg, reason = "whether it had to be copied is what is asked")]
     fn note_bad_utf8(&mut self, data: &Cow<'_, str>, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if let Cow::Owned(text) = data {
             Step::new(&mut self.state, sink).problem(ProblemKind::InvalidUtf8, text);

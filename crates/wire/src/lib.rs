@@ -3,6 +3,8 @@
 //! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on input: what
 //! is wrong with a stream is reported as [`StepEvent::Problem`] and the rest goes on.
 
+#![warn(clippy::unwrap_used)]
+
 pub mod dialect;
 pub mod frame;
 pub mod json;

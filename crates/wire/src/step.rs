@@ -396,11 +396,11 @@ impl<'s> Step<'s> {
                     Some((FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error, _))
                 );
             self.with_calls(|calls, out, at| calls.close(cut, out, at));
-            if index == 0 {
-                if let Some(value) = self.state.state.take() {
-                    let dialect = self.state.dialect;
-                    (self.sink)(StepEvent::Opaque(ProviderState { dialect, value }));
-                }
+            if index == 0
+                && let Some(value) = self.state.state.take()
+            {
+                let dialect = self.state.dialect;
+                (self.sink)(StepEvent::Opaque(ProviderState { dialect, value }));
             }
             let has_calls = self.calls().has_calls();
             if let Some((reason, raw)) = self.choice_state().finish.take() {

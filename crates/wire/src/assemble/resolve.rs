@@ -154,9 +154,7 @@ impl Assembly {
         if delta.name.is_empty() || delta.name == call.name {
             return;
         }
-        if call.has_text() && !call.name.is_empty() {
-            report(out, ProblemKind::NameChanged, at, delta.name, Some(slot));
-        } else if call.announced {
+        if call.announced || (call.has_text() && !call.name.is_empty()) {
             report(out, ProblemKind::NameChanged, at, delta.name, Some(slot));
         } else if delta.name.starts_with(call.name.as_str()) {
             // T9: the whole name, after its beginning (or after nothing).

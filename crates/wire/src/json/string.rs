@@ -21,6 +21,7 @@ impl Surrogates {
         self.lone
     }
 
+    #[cfg(test)]
     pub(crate) fn is_waiting(&self) -> bool {
         self.high.is_some()
     }

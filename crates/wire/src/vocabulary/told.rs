@@ -127,7 +127,7 @@ fn sentence(text: &str) -> String {
 fn seconds(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
-        _ if ms % 1_000 == 0 || ms >= 60_000 => format!("{} s", ms / 1_000),
+        _ if ms.is_multiple_of(1_000) || ms >= 60_000 => format!("{} s", ms / 1_000),
         _ => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
     }
 }

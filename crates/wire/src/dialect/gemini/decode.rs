@@ -48,6 +48,10 @@ struct PartialCall {
 }
 
 impl Decode for Decoder {
+    fn streams_an_array(&self) -> bool {
+        true
+    }
+
     fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
         self.chunk(frame.json, step);
     }
