@@ -62,6 +62,10 @@ impl Decode for Decoder {
         }
     }
 
+    fn streams_an_array(&self) -> bool {
+        true
+    }
+
     fn end(&mut self, step: &mut Step<'_>) {
         for (index, candidate) in &mut self.choices {
             choose(*index, step);
