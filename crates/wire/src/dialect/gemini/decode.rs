@@ -62,10 +62,6 @@ impl Decode for Decoder {
         }
     }
 
-    fn streams_an_array(&self) -> bool {
-        true
-    }
-
     fn end(&mut self, step: &mut Step<'_>) {
         for (index, candidate) in &mut self.choices {
             choose(*index, step);
