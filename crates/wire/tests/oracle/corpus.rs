@@ -1,0 +1,133 @@
+//! The corpus: recorded and written streams, each with the outcome that a correct decoder arrives at.
+
+use super::{Call, End, Outcome};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// One stream.
+pub struct Stream {
+    pub id: String,
+    pub api: String,
+    pub body: Vec<u8>,
+    pub row: Value,
+}
+
+/// The folder of shared test vectors, if this machine has it.
+pub fn vectors() -> Option<PathBuf> {
+    let folder = std::env::var_os("THROUGHLINE_VECTORS");
+    if folder.is_none() {
+        println!("skipped: THROUGHLINE_VECTORS is not set");
+    }
+    folder.map(PathBuf::from)
+}
+
+/// All streams of the corpus.
+pub fn streams() -> Option<Vec<Stream>> {
+    let folder = vectors()?.join("corpus");
+    let manifest = std::fs::read_to_string(folder.join("manifest.jsonl")).expect("the corpus has a manifest");
+    let rows =
+        manifest.lines().map(|line| serde_json::from_str::<Value>(line).expect("a manifest row is JSON"));
+    let text = |row: &Value, key: &str| row[key].as_str().expect("a manifest row has its keys").to_owned();
+    let read = |row: Value| Stream {
+        id: text(&row, "id"),
+        api: text(&row, "api"),
+        body: std::fs::read(folder.join(text(&row, "file"))).expect("the body of a stream is there"),
+        row,
+    };
+    Some(rows.map(read).collect())
+}
+
+impl Stream {
+    /// What differs between an outcome and the expectation, unless one of the stated alternatives fits.
+    pub fn differences(&self, got: &Outcome) -> Vec<String> {
+        let best = differences(&self.row["expect"], got);
+        let alternatives = self.row["alternatives"].as_array().into_iter().flatten();
+        let fits = |alternative: &Value| {
+            let mut want = self.row["expect"].clone();
+            for (key, value) in alternative.as_object().into_iter().flatten() {
+                want[key] = value.clone();
+            }
+            differences(&want, got).is_empty()
+        };
+        if best.is_empty() || alternatives.into_iter().any(fits) { Vec::new() } else { best }
+    }
+
+    /// More than one outcome is right.
+    pub fn is_matter_of_taste(&self) -> bool {
+        self.row["alternatives"].is_array()
+    }
+}
+
+fn differences(want: &Value, got: &Outcome) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut compare = |what: &str, want: &Value, got: Value| {
+        if !same(want, &got) {
+            found.push(format!("{what}: want {want}, got {got}"));
+        }
+    };
+    compare("text", &want["text"], got.text.clone().into());
+    compare("reasoning", &want["reasoning"], got.reasoning.clone().into());
+    compare("finish_reason", &want["finish_reason"], got.finish.clone().into());
+    let end = match got.end {
+        End::Complete => "complete",
+        End::Truncated => "truncated",
+        End::Error => "error",
+    };
+    compare("end", &want["end"], end.into());
+    compare("calls", &calls_of(&want["tool_calls"]), calls(&got.calls));
+    for (key, count) in [("input_tokens", got.usage.0), ("output_tokens", got.usage.1)] {
+        if !want["usage"][key].is_null() {
+            compare(key, &want["usage"][key], count.into());
+        }
+    }
+    for choice in want["choices"].as_array().into_iter().flatten().skip(1) {
+        let index = choice["index"].as_u64().unwrap_or(0);
+        let got = got.choices.iter().find(|(number, _)| *number == index).map(|(_, choice)| choice.clone());
+        let got = got.unwrap_or_default();
+        compare("text of a choice", &choice["text"], got.text.into());
+        compare("calls of a choice", &calls_of(&choice["tool_calls"]), calls(&got.calls));
+        compare("finish of a choice", &choice["finish_reason"], got.finish.into());
+    }
+    let message = got.error.as_deref().unwrap_or_default();
+    match want["error"]["message"].as_str() {
+        Some(part) if !message.contains(part) => found.push(format!("error: want {part:?} in {message:?}")),
+        None if want["end"] != "error" && got.error.is_some() => {
+            found.push(format!("error: want none, got {message:?}"))
+        }
+        _ => {}
+    }
+    found
+}
+
+/// Expected calls without the keys that are not compared.
+fn calls_of(want: &Value) -> Value {
+    let call = |call: &Value| {
+        let raw = if call["arguments"].is_null() { call["raw"].clone() } else { Value::Null };
+        serde_json::json!({"id": call["id"], "name": call["name"], "arguments": call["arguments"], "raw": raw})
+    };
+    want.as_array().into_iter().flatten().map(call).collect()
+}
+
+fn calls(got: &[Call]) -> Value {
+    let call = |call: &Call| {
+        let (arguments, raw) = match &call.arguments {
+            Ok(value) => (value.clone(), Value::Null),
+            Err(raw) => (Value::Null, raw.clone().into()),
+        };
+        serde_json::json!({"id": call.id, "name": call.name, "arguments": arguments, "raw": raw})
+    };
+    got.iter().map(call).collect()
+}
+
+/// Equality of JSON values as a reader means it: `1` is `1.0`, order of members does not matter.
+pub fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => a == b,
+    }
+}
