@@ -2,8 +2,8 @@
 
 mod oracle;
 
-use oracle::base64;
 use oracle::corpus::{same, streams, vectors};
+use oracle::frames::base64;
 use oracle::product::reply;
 use serde_json::Value;
 use throughline_wire::json::{ArgumentsReader, Json};

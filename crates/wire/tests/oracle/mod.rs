@@ -10,7 +10,7 @@ mod chat;
 mod cohere;
 pub mod corpus;
 mod draft;
-mod frames;
+pub mod frames;
 mod gemini;
 mod ollama;
 pub mod product;
@@ -18,8 +18,6 @@ mod responses;
 mod surrogates;
 
 use serde_json::Value;
-
-pub use frames::base64;
 
 /// What a reply body says.
 #[derive(Clone, Debug, Default, PartialEq)]
