@@ -1,3 +1,26 @@
-//! The tools that come with it.
+//! The tools that come with it: time, web, files, the avatar, and labelled demo tools.
 
+pub mod demo;
+pub mod files;
 pub mod http;
+pub mod live2d;
+pub mod time;
+
+use crate::tool::Tool;
+use std::sync::Arc;
+
+/// The tools that need nothing: `time.now`, `http.fetch` and the avatar's. Files need a root
+/// ([`FileRoots`](files::FileRoots)), the demo is asked for ([`demo::tools`]). R: L7
+///
+/// ```
+/// use throughline_tools::{Registry, builtin};
+/// let registry = Registry::builder().tools(builtin::standard()).tools(builtin::demo::tools()).build()?;
+/// assert!(registry.get(&"time.now".into()).is_some());
+/// # Ok::<(), throughline_tools::RegistryError>(())
+/// ```
+pub fn standard() -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> =
+        vec![Arc::new(time::TimeNow::default()), Arc::new(http::HttpFetch::default())];
+    tools.extend(live2d::tools());
+    tools
+}

@@ -1,0 +1,89 @@
+//! A file line by line, in bounded memory whatever it holds.
+
+use std::io::{self, BufRead};
+
+/// Most bytes of a line that are kept.
+pub(super) const LINE_BYTES_MAX: usize = 4_096;
+/// How far a file is looked into to see whether it is text.
+const SNIFF_BYTES: usize = 8_192;
+
+/// A reader of lines.
+pub(super) struct Lines<R> {
+    input: R,
+    /// Bytes read so far.
+    pub(super) read_bytes: u64,
+}
+
+/// Is it text? By the absence of NUL in its first bytes, as `grep` has it.
+pub(super) fn is_text(input: &mut impl BufRead) -> io::Result<bool> {
+    let start = input.fill_buf()?;
+    Ok(!start[..start.len().min(SNIFF_BYTES)].contains(&0))
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, read_bytes: 0 }
+    }
+
+    /// The next line without its end, what is too long cut and marked; `None` at the end of the file.
+    pub(super) fn next(&mut self) -> io::Result<Option<String>> {
+        let mut line = Vec::new();
+        let mut cut = false;
+        let mut any = false;
+        loop {
+            let buffer = self.input.fill_buf()?;
+            if buffer.is_empty() {
+                break;
+            }
+            any = true;
+            let end = buffer.iter().position(|&byte| byte == b'\n');
+            let part = &buffer[..end.unwrap_or(buffer.len())];
+            let room = LINE_BYTES_MAX - line.len();
+            line.extend_from_slice(&part[..part.len().min(room)]);
+            cut |= part.len() > room;
+            let used = part.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            self.read_bytes += used as u64;
+            if end.is_some() {
+                break;
+            }
+        }
+        if !any {
+            return Ok(None);
+        }
+        if line.last() == Some(&b'\r') && !cut {
+            line.pop();
+        }
+        let mut text = String::from_utf8_lossy(&line).into_owned();
+        if cut {
+            // The cut may have gone through a character.
+            text.truncate(text.trim_end_matches('\u{fffd}').len());
+            text.push_str(" […]");
+        }
+        Ok(Some(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    #[test]
+    fn lines_are_bounded_and_whole() {
+        let long = "行".repeat(5_000);
+        let text = format!("one\r\n\ntwo\n{long}\nlast");
+        for buffer_bytes in [1, 3, 8_192] {
+            let mut lines = Lines::new(BufReader::with_capacity(buffer_bytes, text.as_bytes()));
+            let mut all = Vec::new();
+            while let Some(line) = lines.next().unwrap() {
+                all.push(line);
+            }
+            assert_eq!(all.len(), 5);
+            assert_eq!(all[..3], ["one", "", "two"]);
+            assert_eq!(all[3], format!("{} […]", "行".repeat(LINE_BYTES_MAX / 3)));
+            assert_eq!(all[4], "last");
+            assert_eq!(lines.read_bytes, text.len() as u64);
+        }
+    }
+}

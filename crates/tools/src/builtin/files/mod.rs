@@ -1,0 +1,54 @@
+//! `files.list`, `files.read`, `files.search`: what lies under folders that were allowed, and nothing else.
+//!
+//! Never writes. Each root is an open directory handle (cap-std), and every path is resolved beneath it by the kernel
+//! or component by component: `..`, absolute paths and symbolic links that lead out are refused when the file is
+//! opened, not in a check before that, so there is no moment in between to swap a link in. The alternative, comparing
+//! canonical paths, has that moment.
+
+mod lines;
+mod list;
+mod read;
+mod roots;
+mod search;
+
+pub use list::{ENTRIES_READ_MAX, ENTRIES_SHOWN_MAX};
+pub use read::{LINES_DEFAULT, LINES_MAX, READ_BYTES_MAX, SCAN_BYTES_MAX};
+pub use roots::{FileRoots, RootError};
+pub use search::{SEARCH_DEPTH_MAX, SEARCH_FILE_BYTES_MAX, SEARCH_FILES_MAX, SEARCH_MATCHES_MAX};
+
+use crate::context::ToolContext;
+use crate::function::FunctionTool;
+use crate::tool::{Tool, ToolError};
+use std::sync::Arc;
+use throughline_engine::Effect;
+use throughline_wire::Output;
+
+impl FileRoots {
+    /// The three tools over these roots. R: L7
+    ///
+    /// ```no_run
+    /// use throughline_tools::Registry;
+    /// use throughline_tools::builtin::files::FileRoots;
+    ///
+    /// let roots = FileRoots::new().with("notes", "/home/me/notes")?;
+    /// let registry = Registry::builder().tools(roots.tools()).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn tools(self) -> [Arc<dyn Tool>; 3] {
+        let roots = Arc::new(self);
+        [list::tool(roots.clone()), read::tool(roots.clone()), search::tool(roots)]
+    }
+}
+
+/// What the three have in common: they read, and models may call them.
+fn finished(tool: FunctionTool, title: &str) -> Arc<dyn Tool> {
+    Arc::new(tool.title(title).effect(Effect::Read).agent_callable().source("builtin"))
+}
+
+/// File access blocks, so it happens elsewhere; the context's token is how a stopped call ends it.
+async fn blocking(
+    context: ToolContext,
+    work: impl FnOnce(&ToolContext) -> Result<Output, ToolError> + Send + 'static,
+) -> Result<Output, ToolError> {
+    tokio::task::spawn_blocking(move || work(&context)).await?
+}

@@ -1,0 +1,176 @@
+//! The folders that may be read, and the way from a model's path to a place in one of them.
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// Folders that may be read, each under a name. Models see the names, never where the folders are.
+#[derive(Debug, Default)]
+pub struct FileRoots {
+    roots: Vec<Root>,
+}
+
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) name: String,
+    pub(super) directory: Dir,
+}
+
+/// Why a folder cannot be a root.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootError {
+    /// The name does not serve as the first part of a path.
+    #[error("`{0}` cannot be the name of a root: it must be one plain part of a path")]
+    Name(String),
+    /// There is one of this name.
+    #[error("there are two roots named `{0}`")]
+    Duplicate(String),
+    /// The folder cannot be opened.
+    #[error("root `{name}`: {path} cannot be opened")]
+    Open {
+        /// The root's name.
+        name: String,
+        /// Its folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A place beneath a root.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) root: &'a Root,
+    /// Relative, without `..`; `.` = the root itself.
+    pub(super) below: PathBuf,
+}
+
+impl FileRoots {
+    /// No folders: the tools refuse everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Allows a folder and everything beneath it. Links in it may lead to other places in it, not out of it.
+    ///
+    /// # Errors
+    /// The folder cannot be opened, or the name cannot be used.
+    pub fn with(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Result<Self, RootError> {
+        let name = name.into();
+        let mut parts = Path::new(&name).components();
+        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name.as_str());
+        if !plain || name.contains(['\0', '/', '\\']) {
+            return Err(RootError::Name(name));
+        }
+        if self.roots.iter().any(|root| root.name == name) {
+            return Err(RootError::Duplicate(name));
+        }
+        let directory = Dir::open_ambient_dir(path.as_ref(), ambient_authority()).map_err(|source| {
+            RootError::Open { name: name.clone(), path: path.as_ref().to_owned(), source }
+        })?;
+        self.roots.push(Root { name, directory });
+        Ok(self)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.roots.iter().map(|root| root.name.as_str())
+    }
+
+    /// Where a model's path leads: `root/folder/file`, or without the root's name if there is only one root. `None` =
+    /// an empty path, which means all roots.
+    pub(super) fn locate(&self, path: &str) -> Result<Option<Place<'_>>, String> {
+        let shown = shortened(path);
+        if path.contains('\0') {
+            return Err(format!("`{shown}` has a NUL in it"));
+        }
+        let mut parts = Vec::new();
+        for part in Path::new(path).components() {
+            match part {
+                Component::CurDir => {}
+                Component::Normal(part) => parts.push(part),
+                Component::ParentDir => {
+                    return Err(format!("`{shown}`: `..` is not allowed; {}", self.hint()));
+                }
+                Component::RootDir | Component::Prefix(_) => {
+                    return Err(format!("`{shown}` is an absolute path; {}", self.hint()));
+                }
+            }
+        }
+        let Some((first, rest)) = parts.split_first() else { return Ok(None) };
+        let (root, below) =
+            match (self.roots.iter().find(|root| *first == root.name.as_str()), self.roots.as_slice()) {
+                (Some(root), _) => (root, rest),
+                (None, [only]) => (only, parts.as_slice()),
+                (None, _) => return Err(format!("`{shown}` is under no root; {}", self.hint())),
+            };
+        let below = if below.is_empty() { PathBuf::from(".") } else { below.iter().collect() };
+        Ok(Some(Place { root, below }))
+    }
+
+    pub(super) fn hint(&self) -> String {
+        let names: Vec<&str> = self.names().collect();
+        match names.as_slice() {
+            [] => "no folder is allowed".to_owned(),
+            names => format!("paths begin with one of: {}", names.join(", ")),
+        }
+    }
+}
+
+impl Place<'_> {
+    /// As models write it.
+    pub(super) fn shown(&self) -> String {
+        if self.below == Path::new(".") {
+            self.root.name.clone()
+        } else {
+            format!("{}/{}", self.root.name, self.below.to_string_lossy())
+        }
+    }
+
+    /// Opens it as a folder.
+    pub(super) fn open_folder(&self) -> Result<Dir, String> {
+        self.root.directory.open_dir(&self.below).map_err(|error| self.explained(&error))
+    }
+
+    /// Opens it as a file, with its size.
+    pub(super) fn open_file(&self) -> Result<(File, u64), String> {
+        let directory = &self.root.directory;
+        // Before it is opened, because opening a pipe would wait for somebody to write to it.
+        let kind = directory.metadata(&self.below).map_err(|error| self.explained(&error))?;
+        if kind.is_dir() {
+            return Err(format!("`{}` is a folder", self.shown()));
+        }
+        if !kind.is_file() {
+            return Err(format!("`{}` is not a plain file", self.shown()));
+        }
+        let file = directory.open(&self.below).map_err(|error| self.explained(&error))?;
+        // And after, because only now it cannot be swapped any more.
+        let opened = file.metadata().map_err(|error| self.explained(&error))?;
+        if !opened.is_file() {
+            return Err(format!("`{}` is not a plain file", self.shown()));
+        }
+        Ok((file, opened.len()))
+    }
+
+    /// What went wrong, without telling where the root lies.
+    pub(super) fn explained(&self, error: &io::Error) -> String {
+        let shown = shortened(&self.shown());
+        match error.kind() {
+            io::ErrorKind::NotFound => format!("`{shown}` does not exist"),
+            io::ErrorKind::NotADirectory => format!("`{shown}` is not a folder"),
+            // cap-std's answer to a link that leads out has no OS error behind it; the kernel's is EXDEV.
+            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                format!("`{shown}` leads outside of the allowed folder")
+            }
+            io::ErrorKind::CrossesDevices => format!("`{shown}` leads outside of the allowed folder"),
+            io::ErrorKind::PermissionDenied => format!("`{shown}` may not be read"),
+            kind => format!("`{shown}`: {kind}"),
+        }
+    }
+}
+
+fn shortened(path: &str) -> String {
+    crate::schema::shortened(path, 200)
+}

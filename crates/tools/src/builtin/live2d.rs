@@ -1,0 +1,144 @@
+//! `live2d.expression` and `live2d.motion`: what the avatar does while the reply still streams.
+//!
+//! They run in the viewer that shows the avatar. Here is only what they are called and what they take; running one here
+//! answers that nobody is there to run it.
+
+use crate::context::ToolContext;
+use crate::function::argument_schema;
+use crate::tool::{AgentCallable, RunsOn, Tool, ToolError, ToolSpec};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_engine::Effect;
+use throughline_wire::{Arguments, NotStarted, Output};
+
+/// How long a viewer has to answer: a gesture that comes later is beside the point.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A tool that a connected client runs.
+pub struct ClientTool {
+    spec: ToolSpec,
+}
+
+impl ClientTool {
+    /// From its definition; where it runs is set here.
+    pub fn new(spec: ToolSpec) -> Self {
+        Self { spec: ToolSpec { runs_on: RunsOn::Client, ..spec } }
+    }
+}
+
+#[async_trait]
+impl Tool for ClientTool {
+    fn definition(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    async fn call(&self, _arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
+        Err(ToolError::NotStarted(NotStarted::NoViewer))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct ExpressionArguments {
+    /// Name of the expression, for example smile, sad, surprised, angry, shy.
+    #[schemars(length(min = 1, max = 100))]
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct MotionArguments {
+    /// Group of motions, for example Idle, TapBody, Wave.
+    #[schemars(length(min = 1, max = 100))]
+    group: String,
+    /// Which motion of the group, from 0. Without it: any.
+    #[schemars(range(max = 1000))]
+    index: Option<u32>,
+}
+
+/// Both tools. R: L7
+pub fn tools() -> [Arc<dyn Tool>; 2] {
+    [
+        avatar(
+            "live2d.expression",
+            "Avatar: expression",
+            "Sets the facial expression of your avatar. Use it to show how you feel while you speak.",
+            argument_schema::<ExpressionArguments>(),
+        ),
+        avatar(
+            "live2d.motion",
+            "Avatar: motion",
+            "Plays a motion of your avatar, such as waving or nodding.",
+            argument_schema::<MotionArguments>(),
+        ),
+    ]
+}
+
+fn avatar(name: &str, title: &str, description: &str, parameters: Value) -> Arc<dyn Tool> {
+    let mut spec = ToolSpec::new(name, description);
+    spec.title = title.into();
+    spec.parameters = parameters;
+    spec.effect = Effect::Cosmetic;
+    spec.agent_callable = AgentCallable::Yes;
+    spec.timeout = ANSWER_TIMEOUT;
+    spec.source = "builtin".into();
+    Arc::new(ClientTool::new(spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Executor, Registry, Toggles, ToolCall};
+    use serde_json::json;
+    use throughline_engine::Runs;
+    use throughline_wire::Outcome;
+
+    async fn ends(tool: &str, arguments: Value) -> Outcome {
+        let registry = Registry::builder().tools(tools()).build().unwrap();
+        let call = ToolCall::new("call_1", tool, Arguments::from_value(arguments));
+        Executor::default().run(&registry, call, |_| async {}).await
+    }
+
+    #[tokio::test]
+    async fn without_a_viewer_the_outcome_says_so() {
+        let no_viewer = || Outcome::NotStarted(NotStarted::NoViewer);
+        assert_eq!(ends("live2d.expression", json!({"name": "smile"})).await, no_viewer());
+        assert_eq!(ends("live2d.motion", json!({"group": "Idle"})).await, no_viewer());
+        assert_eq!(ends("live2d.motion", json!({"group": "Idle", "index": 2})).await, no_viewer());
+    }
+
+    #[tokio::test]
+    async fn arguments_are_checked_before_that() {
+        for (tool, arguments, message) in [
+            ("live2d.expression", json!({}), "/name: missing, expected string"),
+            ("live2d.expression", json!({"name": ""}), "/name: expected at least 1 character, got \"\""),
+            ("live2d.motion", json!({"group": "Idle", "index": -1}), "/index: expected at least 0, got -1"),
+            (
+                "live2d.motion",
+                json!({"group": "Idle", "speed": 2}),
+                "/speed: unknown property; known: group, index",
+            ),
+        ] {
+            let message = message.to_owned();
+            assert_eq!(
+                ends(tool, arguments).await,
+                Outcome::NotStarted(NotStarted::InvalidArguments { message })
+            );
+        }
+    }
+
+    #[test]
+    fn they_may_start_early_and_run_at_a_client() {
+        let registry = Registry::builder().tools(tools()).build().unwrap();
+        for offered in registry.offered(&Toggles::default()) {
+            assert!(offered.effect.may_start_early(), "{}", offered.name);
+            assert_eq!(offered.runs, Runs::Client { client_id: None });
+        }
+    }
+}
