@@ -172,6 +172,11 @@ impl StepDecoder {
     fn frame(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
         let base = self.taken;
         let stage = &mut self.stage;
+        // A binary frame begins with a zero byte; plain replies and errors come as JSON or HTML (quirk E3).
+        let is_text = matches!(bytes.first(), Some(b'{' | b'[' | b'<'));
+        if base == 0 && is_text && matches!(self.framing, Framed::EventStream(_)) {
+            self.framing = Framed::Whole(Vec::new());
+        }
         match &mut self.framing {
             Framed::Unknown(before) => {
                 let blank = bytes

@@ -32,6 +32,8 @@ pub(crate) struct StepState {
     complete: bool,
     over: bool,
     effect: Effect,
+    /// Changes when fragments that look like earlier ones mean something else.
+    epoch: u64,
     think: Option<ThinkSplitter>,
     /// Visible text so far, to look for leaked calls in at the end.
     said: String,
@@ -101,6 +103,7 @@ impl StepState {
             complete: false,
             over: false,
             effect: Effect::None,
+            epoch: 0,
             think: match think {
                 Think::Verbatim => None,
                 Think::Split => Some(ThinkSplitter::new()),
@@ -117,6 +120,11 @@ impl StepState {
 
     pub(crate) fn effect(&self) -> Effect {
         self.effect
+    }
+
+    /// See the field.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     pub(crate) fn event_bytes_max(&self) -> usize {
@@ -211,6 +219,12 @@ impl<'s> Step<'s> {
 
     /// The decoder has kept something of this frame for itself: frames like it need the full decode.
     pub(crate) fn notice_change(&mut self) {
+        self.state.touch();
+    }
+
+    /// From here on a frame that looks like an earlier one may belong elsewhere (an item number that is used again).
+    pub(crate) fn forget_frames(&mut self) {
+        self.state.epoch += 1;
         self.state.touch();
     }
 

@@ -29,6 +29,7 @@ struct Template {
     pieces: Vec<Piece>,
     target: Target,
     generation: u64,
+    epoch: u64,
 }
 
 enum Piece {
@@ -55,6 +56,9 @@ impl FastPath {
     ) -> usize {
         for at in 0..self.templates.len() {
             let template = &self.templates[at];
+            if template.epoch != state.epoch() {
+                continue;
+            }
             if let Target::Arguments(_) = template.target
                 && template.generation != state.first.calls.generation()
             {
@@ -86,7 +90,7 @@ impl FastPath {
         let Some(template) = self.template(raw, data, ignored, target, body_at, body_len) else { return };
         let generation = state.first.calls.generation();
         self.templates.retain(|known| known.target != target);
-        self.templates.insert(0, Template { generation, ..template });
+        self.templates.insert(0, Template { generation, epoch: state.epoch(), ..template });
         self.templates.truncate(TEMPLATES_MAX);
     }
 
@@ -140,7 +144,7 @@ impl FastPath {
             from = data_at + at + len;
         }
         pieces.push(Piece::Fixed(raw.get(from..)?.to_vec()));
-        Some(Template { pieces, target, generation: 0 })
+        Some(Template { pieces, target, generation: 0, epoch: 0 })
     }
 }
 

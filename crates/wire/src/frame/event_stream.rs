@@ -1,4 +1,4 @@
-//! AWS event-stream frames (`application/vnd.amazon.eventstream`), for any cut of the bytes.
+//! AWS event-stream frames (`application/vnd.amazon.eventstream`), for any cut of the bytes. // R: W1
 //!
 //! ```text
 //! [total u32][headers u32][crc32 of these 8 bytes][headers …][payload …][crc32 of everything before]

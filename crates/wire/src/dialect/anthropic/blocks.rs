@@ -93,8 +93,12 @@ impl Blocks {
         let fits = |at: &usize| self.list[*at].kind.is_like(&kind);
         let found = self.find(index).filter(fits).or_else(|| self.list.len().checked_sub(1).filter(fits));
         let at = found.unwrap_or_else(|| {
-            let name = if matches!(kind, Kind::Thinking { .. }) { "thinking" } else { "text" };
-            let head = Map::from_iter([("type".to_owned(), Value::from(name))]);
+            let head = if matches!(kind, Kind::Thinking { .. }) {
+                // Its start was lost: it goes back only if a signature proves it whole.
+                Map::from_iter([("type".to_owned(), "thinking".into()), ("signature".to_owned(), "".into())])
+            } else {
+                Map::from_iter([("type".to_owned(), "text".into())])
+            };
             self.list.push(Block { head, kind, closed: false });
             let at = self.list.len() - 1;
             if let Some(index) = index {

@@ -1,4 +1,4 @@
-//! Stream and body to [`Step`].
+//! Stream and body to [`Step`]. // R: W1, W3, W5
 
 use super::blocks::{Blocks, Cut, Kind};
 use crate::assemble::CallHead;

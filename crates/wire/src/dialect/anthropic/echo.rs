@@ -1,4 +1,4 @@
-//! The provider state of this dialect: the assistant message as it came, and the container it ran code in.
+//! The provider state of this dialect: the assistant message as it came, and the container it ran code in. // R: W7
 //!
 //! `{"role": "assistant", "content": [...], "container": "container_..."}`; `container` only if there was one.
 

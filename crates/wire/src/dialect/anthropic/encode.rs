@@ -1,11 +1,11 @@
-//! Request to JSON.
+//! Request to JSON. // R: W1, W7
 
 use super::echo;
 use super::tool_id::ToolIds;
 use crate::dialect::{Dialect, EncodedRequest, Transfer};
 use crate::profile::Profile;
 use crate::vocabulary::{
-    ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+    Call, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -132,27 +132,37 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The content array as this model wrote it. Calls take id and arguments from the ledger: ids may have been
-    /// missing or repeated, arguments repaired. `None` for another model's step, and if the calls are not the same.
+    /// The content array as this model wrote it, its reasoning untouched. Which calls there are, their ids and their
+    /// arguments is for the ledger to say: ids may have been missing or repeated, arguments repaired, calls over a
+    /// limit dropped, calls of an abandoned generation kept. `None` for another model's step.
     fn echoed(&mut self, step: &'a ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
         let state = step.provider_state.as_ref()?;
         if state.dialect != Dialect::Anthropic || step.model != self.request.model {
             return None;
         }
-        let mut content = echo::content(&state.value)?.clone();
-        let mut calls = step.calls.iter().zip(ids);
-        for block in content.iter_mut().filter(|block| block["type"] == "tool_use") {
-            let ((call, _), id) = calls.next()?;
-            let same_id = call.upstream_id.as_ref().is_none_or(|known| block["id"] == known.as_str());
-            if !same_id || block["name"] != call.name.as_str() {
-                return None;
+        let mut missing: Vec<(&Call, &String)> = step.calls.iter().map(|(call, _)| call).zip(ids).collect();
+        let mut content = Vec::new();
+        for block in echo::content(&state.value)? {
+            if block["type"] != "tool_use" {
+                content.push(block.clone());
+                continue;
             }
-            block["id"] = id.as_str().into();
-            block["input"] = call.arguments_object();
+            let is_this = |call: &Call| {
+                block["name"] == call.name.as_str()
+                    && call.upstream_id.as_ref().is_none_or(|known| block["id"] == known.as_str())
+            };
+            if let Some(at) = missing.iter().position(|(call, _)| is_this(call)) {
+                let (call, id) = missing.remove(at);
+                let mut block = block.clone();
+                block["id"] = id.as_str().into();
+                block["input"] = call.arguments_object();
+                content.push(block);
+            }
         }
-        if calls.next().is_some() {
-            return None;
-        }
+        content.extend(missing.into_iter().map(|(call, id)| tool_use(call, id)));
+        // "The final block in an assistant message cannot be `thinking`" (HTTP 400): a reply cut before its answer.
+        let is_thinking = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+        content.truncate(content.iter().rposition(|block| !is_thinking(block)).map_or(0, |last| last + 1));
         if let Some(container) = echo::container(&state.value) {
             self.container = Some(container);
         }
@@ -226,10 +236,12 @@ impl<'a> Conversation<'a> {
 /// only signed reasoning is accepted.
 fn rebuilt(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
     let text = Some(text_block(&step.text)).filter(|_| !step.text.trim().is_empty());
-    let calls = step.calls.iter().zip(ids).map(|((call, _), id)| {
-        json!({ "type": "tool_use", "id": id, "name": call.name.as_str(), "input": call.arguments_object() })
-    });
+    let calls = step.calls.iter().zip(ids).map(|((call, _), id)| tool_use(call, id));
     text.into_iter().chain(calls).collect()
+}
+
+fn tool_use(call: &Call, id: &str) -> Value {
+    json!({ "type": "tool_use", "id": id, "name": call.name.as_str(), "input": call.arguments_object() })
 }
 
 fn text_block(text: &str) -> Value {

@@ -1,4 +1,4 @@
-//! `InvokeModelWithResponseStream`: each `chunk` frame holds one Anthropic event in base64.
+//! `InvokeModelWithResponseStream`: each `chunk` frame holds one Anthropic event in base64. // R: W1
 //!
 //! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html`.
 

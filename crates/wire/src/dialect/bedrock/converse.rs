@@ -1,4 +1,4 @@
-//! `ConverseStream` and `Converse`.
+//! `ConverseStream` and `Converse`. // R: W1, W3, W5
 //!
 //! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`.
 

@@ -1,4 +1,4 @@
-//! Stream and body to [`Step`].
+//! Stream and body to [`Step`]. // R: W1, W3, W5
 //!
 //! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan is what the model means to do, so it is thinking and never
 //! answer text (quirk H1).

@@ -60,7 +60,7 @@ impl Decoder {
                 _ => FinishReason::Other,
             };
             step.finish(reason, &raw);
-            step.complete();
+            step.complete_and_over();
         }
     }
 

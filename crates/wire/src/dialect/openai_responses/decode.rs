@@ -98,6 +98,11 @@ impl Decode for Decoder {
         }
     }
 
+    /// `item_id` is read where there is no `output_index` only, so it is not among them.
+    fn ignored_members(&self) -> Option<&'static [&'static str]> {
+        Some(&["sequence_number", "obfuscation"])
+    }
+
     fn end(&mut self, step: &mut Step<'_>) {
         for at in 0..self.items.len() {
             let item = self.items.get(at);
@@ -126,7 +131,8 @@ impl Decoder {
         let Some(text) = event.get(key).filter(|text| text.is_string()) else { return };
         let kind =
             if matches!(channel, Channel::Text | Channel::Refusal) { Kind::Message } else { Kind::Reasoning };
-        let (at, _) = self.items.of_event_or_new(event, kind);
+        let (at, is_new) = self.items.of_event_or_new(event, kind);
+        forget_if(is_new, step);
         self.items.get(at).said.insert((channel, part_index(event)));
         say(text, channel, step);
     }
@@ -208,7 +214,8 @@ fn part_index(event: &Json<'_>) -> u64 {
 impl Decoder {
     fn arguments_delta(&mut self, event: &Json<'_>, kind: CallKind, step: &mut Step<'_>) {
         let Some(delta) = event.get("delta") else { return };
-        let (at, _) = self.items.of_event_or_new(event, Kind::Call(kind));
+        let (at, is_new) = self.items.of_event_or_new(event, Kind::Call(kind));
+        forget_if(is_new, step);
         let item = self.items.get(at);
         match item.slot {
             Some(slot) => {
@@ -225,7 +232,8 @@ impl Decoder {
     }
 
     fn arguments_done(&mut self, event: &Json<'_>, key: &str, kind: CallKind, step: &mut Step<'_>) {
-        let (at, _) = self.items.of_event_or_new(event, Kind::Call(kind));
+        let (at, is_new) = self.items.of_event_or_new(event, Kind::Call(kind));
+        forget_if(is_new, step);
         let text = argument_text(event.get(key));
         self.restate(at, &event.nonempty("name").unwrap_or_default(), &text, step);
         // An empty snapshot is no evidence: the real one may follow with the end of the item (P3).
@@ -279,6 +287,7 @@ fn arguments_of<'a>(item: &Json<'a>, kind: Kind) -> Cow<'a, str> {
 impl Decoder {
     /// An item's first sight.
     fn opened(&mut self, at: usize, item: &Json<'_>, step: &mut Step<'_>) {
+        forget_if(IsNew::Yes, step);
         let kind = self.items.get(at).kind;
         match kind {
             Kind::Call(_) => {
@@ -359,13 +368,20 @@ impl Decoder {
             }
             (_, details) => step.finish(FinishReason::Other, details.unwrap_or(status)),
         }
-        step.complete();
+        step.complete_and_over();
     }
 
     fn report_unknown(&mut self, kind: &str, step: &mut Step<'_>) {
         if self.unknown.insert(kind.to_owned()) {
             step.problem(ProblemKind::UnknownEvent, kind);
         }
+    }
+}
+
+/// A new item may take over a number that fragments were sent under before.
+fn forget_if(is_new: IsNew, step: &mut Step<'_>) {
+    if is_new == IsNew::Yes {
+        step.forget_frames();
     }
 }
 
