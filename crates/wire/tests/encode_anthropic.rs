@@ -119,6 +119,29 @@ fn the_last_step_lists_tools_that_must_not_be_called() {
     assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
 }
 
+/// "Requests which include `tool_use` or `tool_result` blocks must define tools."
+#[test]
+fn tools_of_history_are_defined_even_if_none_is_offered() {
+    let calls = vec![(weather("toolu_1", "Paris"), done("1")), (weather("toolu_2", "Rome"), done("2"))];
+    let body = sent(&request(vec![user("x"), Message::Step(step("", calls))])).body;
+    assert_eq!(body["tools"], json!([{ "name": "weather", "input_schema": { "type": "object" } }]));
+    assert_eq!(body["tool_choice"], json!({ "type": "none" }));
+    assert_eq!(sent(&request(vec![user("x")])).body.get("tools"), None);
+}
+
+/// A model may call anything; what goes back must match `^[a-zA-Z0-9_-]{1,128}$`.
+#[test]
+fn invented_names_become_valid() {
+    let long = "x".repeat(200);
+    for (name, expect) in
+        [("live2d.expression", "live2d_expression"), ("天气", "__"), ("", "unnamed"), (&long, &long[..128])]
+    {
+        let calls = vec![(call("toolu_1", name, json!({})), done("1"))];
+        let body = sent(&request(vec![user("x"), Message::Step(step("", calls))])).body;
+        assert_eq!(body["messages"][1]["content"][0]["name"], expect);
+    }
+}
+
 #[test]
 fn limits_transfer_and_further_fields() {
     let extra = json!({ "thinking": { "type": "enabled", "budget_tokens": 2000 }, "top_k": 5 });

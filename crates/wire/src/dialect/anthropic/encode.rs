@@ -1,7 +1,7 @@
 //! Request to JSON. // R: W1, W7
 
 use super::echo;
-use super::tool_id::ToolIds;
+use super::tool_id::{self, ToolIds};
 use crate::dialect::{Dialect, EncodedRequest, Transfer};
 use crate::profile::Profile;
 use crate::vocabulary::{
@@ -10,6 +10,7 @@ use crate::vocabulary::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The version of the API that all of this is written for.
 const API_VERSION: &str = "2023-06-01";
@@ -67,14 +68,39 @@ fn max_tokens(request: &ModelRequest) -> u64 {
 }
 
 fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
-    let may_call = request.tool_choice == ToolChoice::Auto;
-    if request.tools.is_empty() || !(may_call || profile.tool_choice_none) {
+    let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
+    if !may_call && !profile.tool_choice_none {
         return;
     }
-    body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    let tools: Vec<Value> = match request.tools.is_empty() {
+        false => request.tools.iter().map(tool).collect(),
+        true => formerly_called(request)
+            .map(|name| json!({ "name": name, "input_schema": any_object() }))
+            .collect(),
+    };
+    if tools.is_empty() {
+        return;
+    }
+    body.insert("tools".to_owned(), tools.into());
     if !may_call {
         body.insert("tool_choice".to_owned(), json!({ "type": "none" }));
     }
+}
+
+/// Names of the tools that history calls. "Requests which include `tool_use` or `tool_result` blocks must define tools"
+/// (HTTP 400), even if none is offered any more.
+fn formerly_called(request: &ModelRequest) -> impl Iterator<Item = String> {
+    let steps = request.messages.iter().filter_map(|message| match message {
+        Message::Step(step) => Some(step),
+        Message::User(_) => None,
+    });
+    let names =
+        steps.flat_map(|step| &step.calls).map(|(call, _)| tool_id::name(call.name.as_str()).into_owned());
+    names.collect::<BTreeSet<_>>().into_iter()
+}
+
+fn any_object() -> Value {
+    json!({ "type": "object" })
 }
 
 fn tool(definition: &ToolDefinition) -> Value {
@@ -155,6 +181,7 @@ impl<'a> Conversation<'a> {
                 let (call, id) = missing.remove(at);
                 let mut block = block.clone();
                 block["id"] = id.as_str().into();
+                block["name"] = tool_id::name(call.name.as_str()).into();
                 block["input"] = call.arguments_object();
                 content.push(block);
             }
@@ -241,7 +268,8 @@ fn rebuilt(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
 }
 
 fn tool_use(call: &Call, id: &str) -> Value {
-    json!({ "type": "tool_use", "id": id, "name": call.name.as_str(), "input": call.arguments_object() })
+    let name = tool_id::name(call.name.as_str());
+    json!({ "type": "tool_use", "id": id, "name": name, "input": call.arguments_object() })
 }
 
 fn text_block(text: &str) -> Value {
