@@ -206,12 +206,15 @@ impl Collector {
 pub(crate) async fn limited(output: Output, streamed: Option<Output>, mut collector: Collector) -> Output {
     let limits = collector.limits;
     let Output { mut text, value, media, size, spilled_to } = output;
-    if text.is_empty()
-        && let Some(streamed) = streamed
-    {
-        let (media, note) = limited_media(media, limits.media_bytes_max);
-        let value = value.filter(|value| json_bytes(value) <= limits.value_bytes_max as u64);
-        return Output { text: streamed.text + &note, value, media, ..streamed };
+    match streamed {
+        Some(streamed) if text.is_empty() => {
+            let (media, note) = limited_media(media, limits.media_bytes_max);
+            let value = value.filter(|value| json_bytes(value) <= limits.value_bytes_max as u64);
+            return Output { text: streamed.text + &note, value, media, ..streamed };
+        }
+        // The tool gave a text of its own: nothing will ever refer to this file.
+        Some(Output { spilled_to: Some(superseded), .. }) => drop(tokio::fs::remove_file(superseded).await),
+        _ => {}
     }
     if text.is_empty()
         && let Some(value) = &value
@@ -486,6 +489,17 @@ mod tests {
         let streamed = Some(Output::text("streamed"));
         assert_eq!(limited(Output::default(), streamed.clone(), collector()).await.text, "streamed");
         assert_eq!(limited(Output::text("given"), streamed, collector()).await.text, "given");
+    }
+
+    #[tokio::test]
+    async fn a_text_of_its_own_supersedes_what_was_streamed_and_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let streamed = collect(limits(400, 1_000), Some(Spool::new(folder.path())), &[&[b'a'; 500]]).await;
+        assert!(streamed.spilled_to.is_some());
+        let collector = Collector::new(limits(400, 1_000), Some(Spool::new(folder.path())), "c".into());
+        let output = limited(Output::text("given"), Some(streamed), collector).await;
+        assert_eq!(output, Output::text("given"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -128,6 +128,7 @@ impl Schema {
                 let known = self.known_properties(error);
                 unexpected
                     .iter()
+                    .take(VIOLATIONS_COUNTED_MAX)
                     .map(|name| Violation {
                         path: child(&path, name),
                         message: match known.as_deref() {
@@ -404,6 +405,16 @@ mod tests {
         assert_eq!(flood.violations.len() + flood.more, VIOLATIONS_COUNTED_MAX);
         assert!(flood.to_string().ends_with("\n… and at least 92 more"), "{flood}");
         assert!(flood.to_string().len() < 4_000, "{} bytes", flood.to_string().len());
+
+        let closed = Schema::compile(
+            &json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false}),
+        )
+        .unwrap();
+        let names: serde_json::Map<String, Value> =
+            (0..10_000).map(|n| (format!("{n}{}", "x".repeat(500)), json!(1))).collect();
+        let flood = closed.check(&Value::Object(names)).unwrap_err();
+        assert_eq!(flood.violations.len() + flood.more, VIOLATIONS_COUNTED_MAX);
+        assert!(flood.to_string().len() < 4_000, "{} bytes", flood.to_string().len());
     }
 
     // R: R4
@@ -438,6 +449,12 @@ mod tests {
         });
         check(schema.clone(), json!({"child": {"child": {"n": 1}}}), "fits");
         check(schema, json!({"child": {"child": {"n": "1"}}}), "/child/child/n: expected integer, got \"1\"");
+    }
+
+    #[test]
+    fn a_tool_without_arguments_says_which_one_is_too_many() {
+        let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        check(schema, json!({"city": 1}), "/city: unknown property");
     }
 
     #[test]

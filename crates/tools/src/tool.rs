@@ -29,7 +29,34 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// - Large output **should** be written through [`ToolContext::write`] as it comes: memory stays flat and the card
 ///   shows it. An output returned as one text is limited too, but has been in memory by then.
 ///
-/// Most tools are simpler made from a function: [`tool`](crate::tool()).
+/// Most tools are simpler made from a function: [`tool`](crate::tool()). The trait is for those that know their
+/// definition only when they run, such as the tools of a server:
+///
+/// ```
+/// use async_trait::async_trait;
+/// use throughline_tools::{AgentCallable, Effect, Tool, ToolContext, ToolError, ToolSpec};
+/// use throughline_wire::{Arguments, Output};
+///
+/// /// A thermometer with a name of its own.
+/// struct Thermometer {
+///     room: String,
+/// }
+///
+/// #[async_trait]
+/// impl Tool for Thermometer {
+///     fn definition(&self) -> ToolSpec {
+///         let description = format!("Temperature in the {}", self.room);
+///         let mut spec = ToolSpec::new(format!("thermometer.{}", self.room), description);
+///         spec.effect = Effect::Read;
+///         spec.agent_callable = AgentCallable::Yes;
+///         spec
+///     }
+///
+///     async fn call(&self, _arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
+///         Ok(Output::text("21 °C"))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// What it is called, what it does, what it takes and what it may do.

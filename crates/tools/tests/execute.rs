@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline_engine::Progress as Update;
 use throughline_tools::{
-    Effect, Executor, FunctionTool, NoArguments, Progress, Registry, Spool, ToolCall, ToolContext, ToolError,
-    tool,
+    Effect, Executor, ExecutorLimits, FunctionTool, NoArguments, Progress, Registry, Spool, ToolCall,
+    ToolContext, ToolError, tool,
 };
 use throughline_wire::{Arguments, NotStarted, Outcome, Output, Started};
 use tokio::time::{Instant, sleep};
@@ -232,6 +232,53 @@ async fn a_tool_knows_which_call_it_is() {
     });
     let second = ToolCall { attempt: 2, ..call(json!({})) };
     assert_eq!(run(asks, second).await.0, Outcome::Done(Output::text("call_1 2 turn_1-call_1")));
+}
+
+/// It cannot be stopped, by anybody; but the turn does not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_blocks_its_thread_does_not_delay_its_end() {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let (ended, end) = std::sync::mpsc::channel();
+    let blocks = tool("t.t", "", move |_: NoArguments, _| {
+        let (held, ended) = (held.clone(), ended.clone());
+        async move {
+            // Until the test is over.
+            let _ = held.lock().unwrap().recv();
+            let _ = ended.send(());
+            "too late"
+        }
+    });
+    let short = Duration::from_millis(10);
+    let limits = ExecutorLimits { grace: short, abort_wait: short, ..ExecutorLimits::default() };
+    let call = ToolCall { timeout: Some(short), ..call(json!({})) };
+    let (outcome, _) = run_with(&Executor::new(limits), blocks, call).await;
+    assert_eq!(outcome, Outcome::TimedOut { limit_ms: 10, partial: None });
+    assert!(end.try_recv().is_err(), "the tool had not blocked");
+    drop(release);
+}
+
+/// What a driver does: a task of its own for each call.
+#[tokio::test(start_paused = true)]
+async fn calls_run_side_by_side_in_tasks() {
+    let sleeps = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
+        sleep(HALF_A_SECOND).await;
+        context.call_id().to_string()
+    });
+    let registry = Arc::new(Registry::builder().tool(sleeps).build().unwrap());
+    let started = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..100 {
+        let registry = registry.clone();
+        tasks.spawn(async move {
+            let call = ToolCall::new(format!("call_{n}"), "t.t", Arguments::from_value(json!({})));
+            (n, Executor::default().run(&registry, call, |_| async {}).await)
+        });
+    }
+    for (n, outcome) in tasks.join_all().await {
+        assert_eq!(outcome, Outcome::Done(Output::text(format!("call_{n}"))));
+    }
+    assert_eq!(started.elapsed(), HALF_A_SECOND);
 }
 
 async fn updates(tool: FunctionTool, receiver_takes: Duration) -> (Outcome, Vec<(u64, Update)>) {

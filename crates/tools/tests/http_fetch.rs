@@ -365,6 +365,9 @@ async fn what_was_not_asked_for_is_not_unpacked() {
     let outcome =
         fetch(&Web::new(vec![bomb]), &Answers::public(), json!({"url": "https://example.com/"})).await;
     assert_eq!(message(&outcome), "the answer is compressed (gzip) though that was not asked for");
+    let head = Page { headers: vec![("content-encoding", "gzip".into())], status: 200, ..Page::default() };
+    let arguments = json!({"url": "https://example.com/", "method": "HEAD"});
+    output(fetch(&Web::new(vec![head]), &Answers::public(), arguments).await);
 }
 
 #[tokio::test(start_paused = true)]

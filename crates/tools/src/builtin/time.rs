@@ -23,7 +23,8 @@ pub struct TimeNow {
 
 impl Default for TimeNow {
     fn default() -> Self {
-        Self::new(Timestamp::now, TimeZone::system())
+        // A container without a zone is on UTC, which is better than on `Etc/Unknown`.
+        Self::new(Timestamp::now, TimeZone::try_system().unwrap_or(TimeZone::UTC))
     }
 }
 

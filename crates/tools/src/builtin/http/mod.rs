@@ -163,15 +163,16 @@ impl HttpFetch {
 
     async fn output(&self, url: Url, reply: Reply) -> Result<Output, ToolError> {
         let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
-        if let Some(encoding) = header_text(&reply.headers, "content-encoding")
-            && encoding != "identity"
-        {
+        let encoding =
+            header_text(&reply.headers, "content-encoding").filter(|encoding| encoding != "identity");
+        let status = reply.status;
+        let (body, cut) = self.body(reply).await?;
+        // The answer to HEAD has no body that could be packed.
+        if let Some(encoding) = encoding.filter(|_| !body.is_empty()) {
             return Err(ToolError::new(format!(
                 "the answer is compressed ({encoding}) though that was not asked for"
             )));
         }
-        let status = reply.status;
-        let (body, cut) = self.body(reply).await?;
         let is_text = is_text(&content_type, &body);
         let text = if is_text { String::from_utf8_lossy(&body).into_owned() } else { String::new() };
         let reason = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
