@@ -329,12 +329,12 @@ async fn pipes_and_devices_are_not_opened() {
 #[tokio::test]
 async fn with_one_root_its_name_may_be_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("work")).unwrap();
+    fs::create_dir(folder.path().join("desk")).unwrap();
     fs::write(folder.path().join("a.txt"), "outer\n").unwrap();
-    fs::write(folder.path().join("work/a.txt"), "inner\n").unwrap();
-    let roots = FileRoots::new().with("work", folder.path()).unwrap();
+    fs::write(folder.path().join("desk/a.txt"), "inner\n").unwrap();
+    let roots = FileRoots::new().with("desk", folder.path()).unwrap();
     let registry = Registry::builder().tools(roots.tools()).build().unwrap();
-    for (path, expected) in [("a.txt", "outer\n"), ("work/a.txt", "outer\n"), ("work/work/a.txt", "inner\n")]
+    for (path, expected) in [("a.txt", "outer\n"), ("desk/a.txt", "outer\n"), ("desk/desk/a.txt", "inner\n")]
     {
         assert_eq!(done(&registry, "files.read", json!({"path": path})).await.text, expected, "{path}");
     }
