@@ -68,6 +68,9 @@ pub enum EventKind {
         model: String,
         /// From 1 in each step, counted over all upstreams.
         attempt: u32,
+        /// Which of the fallbacks this is, from 1; 0 = the first choice.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        fallback: u32,
         /// Tools the model may call; empty in the last step after a limit.
         tools_offered: Vec<ToolName>,
     },
@@ -261,6 +264,10 @@ pub enum EventKind {
     /// A type that this release does not know; ignored by every fold.
     #[serde(other)]
     Unrecognised,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 fn is_function(kind: &CallKind) -> bool {

@@ -4,14 +4,30 @@
 //! or mode a call came from, and no provider's name appears in it. It never fails on input: whatever comes at
 //! whatever time is handled by rule.
 
+pub mod fold;
+
 mod action;
+mod calls;
+mod canonical;
+mod closest;
+mod ending;
 mod event;
+mod guard;
 mod id;
 mod input;
+mod ledger;
 mod outbox;
+mod policy;
+mod record;
+mod result;
+mod retry;
+mod schedule;
 mod setup;
+mod stream;
+mod summary;
 mod turn;
 mod waterfall;
+mod wording;
 
 pub use action::{Action, Beside, Early, Out};
 pub use event::{

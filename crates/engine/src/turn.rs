@@ -1,51 +1,245 @@
-//! One turn as a machine. (The transitions land next; this is the boundary that the driver is written against.)
+//! One turn as a machine.
+//!
+//! An input comes in, [`Machine`] decides from the [`Record`] what follows, and every change goes through
+//! [`Machine::emit`]: the event is written to `out` and absorbed by the record, so that a restored turn knows exactly
+//! what the live one knew. After each input [`Machine::advance`] goes on as far as it can.
+//!
+//! | phase | what is awaited | what moves on |
+//! |---|---|---|
+//! | streaming | the model | its end: commit, retry, or the end of the turn |
+//! | backoff | a timer | the next try |
+//! | settling | tools, people | the last outcome: the next step, or the end |
+//! | lost | tools that die with their process | the same, without a commit |
+//! | stopping | running tools, for a moment | the last outcome: the end |
 
-use crate::action::{Beside, Out};
-use crate::event::Event;
+use crate::action::{Action, Beside, Out};
+use crate::event::{Event, EventKind, FORMAT};
 use crate::id::Millis;
-use crate::input::Input;
+use crate::input::{Input, TimerId, Verdict};
+use crate::ledger;
+use crate::record::{Phase, Record};
 use crate::setup::{TurnSetup, TurnStart};
-use throughline_wire::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use throughline_wire::{CallId, FinishReason, Message, ProviderState, Usage};
 
-/// One turn: pure, total, replayable from its events.
+/// One turn: pure, total, replayable from its events. R: T1, T4, E1
 #[derive(Clone, Debug)]
 pub struct Turn {
-    setup: TurnSetup,
-    start: TurnStart,
+    world: Arc<(TurnSetup, TurnStart)>,
+    record: Record,
+    live: Live,
+}
+
+/// What dies with the process: the state of the stream being read, checks under way, wishes not yet fulfilled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Live {
+    pub finish: Option<(FinishReason, Option<String>)>,
+    pub usage: Option<Usage>,
+    pub provider_state: Option<ProviderState>,
+    /// By call: the version of the arguments asked about, and the answer.
+    pub checks: BTreeMap<CallId, (u32, Option<Verdict>)>,
+    /// Calls that the user wants to end although their arguments are still arriving.
+    pub cancel_when_sealed: BTreeSet<CallId>,
+    /// Starts that were asked to stop.
+    pub cancelled_starts: BTreeSet<(CallId, u32)>,
+    /// The step's further choices were reported.
+    pub choice_told: bool,
+}
+
+/// A turn with everything that one `apply` needs.
+pub(crate) struct Machine<'a> {
+    pub setup: &'a TurnSetup,
+    pub start: &'a TurnStart,
+    pub record: &'a mut Record,
+    pub live: &'a mut Live,
+    pub now: Millis,
+    pub out: &'a mut Out,
+}
+
+/// What an event is about.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub step: Option<u32>,
+    pub block: Option<u32>,
+    pub tool: Option<CallId>,
 }
 
 impl Turn {
-    /// Begins a turn: `stream_start`, the first step, the first model call.
+    /// Begins a turn: `stream_start`, the first step, the first model call. `now` is in milliseconds since 1970.
     pub fn new(setup: TurnSetup, start: TurnStart, now: Millis, out: &mut Out) -> Self {
-        let _ = (now, out);
-        Self { setup, start }
+        let mut turn = Self::restore(setup, start, &[], &[]);
+        turn.machine(now, out).begin();
+        turn
     }
 
-    /// Takes one input and appends to `out` what follows from it. Every input is handled in every state.
+    /// Takes one input and appends to `out` what follows from it. Every input is handled in every state; one that is
+    /// late, doubled or unknown changes nothing.
     pub fn apply(&mut self, input: Input, now: Millis, out: &mut Out) {
-        let _ = (&self.setup, &self.start, input, now, out);
+        if self.is_over() {
+            return;
+        }
+        let mut machine = self.machine(now, out);
+        match input {
+            Input::Model { step, attempt, event } => machine.model(step, attempt, event),
+            Input::ModelFailed { step, attempt, failure } => machine.model_failed(step, attempt, failure),
+            Input::Validated { call, version, verdict } => machine.validated(&call, version, verdict),
+            Input::ToolProgress { call, attempt, progress } => {
+                machine.tool_progress(&call, attempt, progress)
+            }
+            Input::ToolEnded { call, attempt, outcome } => machine.tool_ended(&call, attempt, outcome),
+            Input::Approval { question, decision, by, reason } => {
+                machine.answered(&question, decision, &by, reason)
+            }
+            Input::Cancel => machine.cancel(),
+            Input::CancelCall { call } => machine.cancel_call(&call),
+            Input::Timer { id } => machine.timer(id),
+        }
+        machine.advance();
     }
 
-    /// The machine as it was after the last of `events`. `beside` is what was stored beside the log. Nothing is
+    /// The machine as it was after the last of `events`; `beside` is what was stored beside the log. Nothing is
     /// emitted: [`Turn::resume`] goes on.
     pub fn restore(setup: TurnSetup, start: TurnStart, events: &[Event], beside: &[Beside]) -> Self {
-        let _ = (events, beside);
-        Self { setup, start }
+        let mut turn =
+            Self { world: Arc::new((setup, start)), record: Record::default(), live: Live::default() };
+        for event in events {
+            turn.absorb(event);
+        }
+        for beside in beside {
+            turn.absorb_beside(beside);
+        }
+        turn
+    }
+
+    /// Takes one more event of the log: `restore` in small steps.
+    pub fn absorb(&mut self, event: &Event) {
+        self.record.absorb(event, &self.world.0);
+    }
+
+    /// Takes one more value that was stored beside the log, after the `step_start` of its step.
+    pub fn absorb_beside(&mut self, beside: &Beside) {
+        self.record.absorb_beside(beside);
     }
 
     /// Goes on after [`Turn::restore`], as the owner number `epoch`: what was in flight is settled truthfully, then the
-    /// turn is ended or continued by [`TurnSetup::on_interrupted`].
+    /// turn is ended or continued by [`TurnSetup::on_interrupted`](crate::TurnSetup::on_interrupted).
     pub fn resume(&mut self, epoch: u64, now: Millis, out: &mut Out) {
-        let _ = (epoch, now, out);
+        if self.is_over() {
+            return;
+        }
+        self.live = Live::default();
+        let mut machine = self.machine(now, out);
+        machine.resume(epoch);
+        machine.advance();
     }
 
     /// `stream_end` was emitted: every further input is ignored.
     pub fn is_over(&self) -> bool {
-        false
+        self.record.phase == Phase::Over
     }
 
-    /// What this turn adds to the history of the conversation: the user's message and the closed steps.
-    pub fn history(&self) -> Vec<Message> {
-        Vec::new()
+    /// What this turn adds to the history of the conversation: the user's message and the closed steps. `None` while
+    /// a call has no outcome.
+    pub fn history(&self) -> Option<Vec<Message>> {
+        ledger::turn(&self.record, &self.world.1)
+    }
+
+    /// Whether two turns know the same: everything but what dies with the process. For the property that a restored
+    /// turn equals the live one.
+    pub fn knows_the_same_as(&self, other: &Turn) -> bool {
+        self.record == other.record
+    }
+
+    fn machine<'a>(&'a mut self, now: Millis, out: &'a mut Out) -> Machine<'a> {
+        let (setup, start) = &*self.world;
+        // Time never goes back in a log, whatever the clock does.
+        let now = now.max(self.record.last_at);
+        Machine { setup, start, record: &mut self.record, live: &mut self.live, now, out }
+    }
+}
+
+impl Machine<'_> {
+    /// The only way anything changes: the event is written and absorbed.
+    pub(crate) fn emit(&mut self, about: About, kind: EventKind) {
+        let event = Event {
+            turn_id: self.start.turn_id.clone(),
+            seq: self.record.seq.next(),
+            timestamp: self.now,
+            step: about.step,
+            block: about.block,
+            tool_id: about.tool,
+            kind,
+        };
+        self.record.absorb(&event, self.setup);
+        self.out.events.push(event);
+    }
+
+    pub(crate) fn act(&mut self, action: Action) {
+        self.out.actions.push(action);
+    }
+
+    pub(crate) fn timer_at(&mut self, id: TimerId, at: Millis) {
+        self.act(Action::SetTimer { id, at });
+    }
+
+    /// The current step, for events.
+    pub(crate) fn about_step(&self) -> About {
+        About { step: Some(self.record.step()).filter(|step| *step > 0), ..About::default() }
+    }
+
+    /// A call, for events.
+    pub(crate) fn about_call(&self, at: usize) -> About {
+        let call = &self.record.calls[at];
+        About { step: Some(call.step), block: Some(call.block), tool: Some(call.id.clone()) }
+    }
+
+    fn begin(&mut self) {
+        let TurnStart { conversation_id, message_id, input, .. } = self.start;
+        let start = EventKind::StreamStart {
+            v: FORMAT,
+            conversation_id: conversation_id.clone(),
+            message_id: message_id.clone(),
+            agent: self.setup.agent.clone(),
+            mode: self.setup.mode.clone(),
+            input: input.clone(),
+        };
+        self.emit(About::default(), start);
+        self.advance();
+    }
+
+    /// Goes on as far as nothing has to be awaited.
+    pub(crate) fn advance(&mut self) {
+        loop {
+            let moved = match self.record.phase {
+                Phase::Fresh | Phase::Over | Phase::Backoff { .. } => false,
+                Phase::Between => self.next_step(),
+                Phase::Streaming { .. } => self.start_early(),
+                Phase::Settling => self.settle() || self.step_done(),
+                Phase::Lost => self.settle_lost() || self.step_done(),
+                Phase::Stopping => self.settle_stopping() || self.finish(),
+            };
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn resume(&mut self, epoch: u64) {
+        if self.record.phase == Phase::Fresh {
+            self.begin();
+            return;
+        }
+        self.emit(About::default(), EventKind::TurnResumed { epoch });
+        self.take_over();
+    }
+
+    fn timer(&mut self, id: TimerId) {
+        match id {
+            TimerId::Approval(approval) => self.question_expired(&approval),
+            TimerId::Retry { step, attempt } => self.retry_due(step, attempt),
+            TimerId::Tool { call, attempt } => self.tool_overdue(&call, attempt),
+            TimerId::CancelGrace { call, attempt } => self.cancel_overdue(&call, attempt),
+        }
     }
 }

@@ -7,7 +7,7 @@
 use crate::event::{BlockStart, Event, EventKind, WaitReason};
 use crate::id::Millis;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use throughline_wire::CallId;
 
 /// A stretch of time with one name.
@@ -59,7 +59,7 @@ pub struct Waterfall {
     stream: Option<SegmentKind>,
     retrying: bool,
     running: BTreeMap<CallId, Millis>,
-    asked: BTreeMap<CallId, ()>,
+    asked: BTreeSet<CallId>,
     segments: Vec<Segment>,
     /// Segments before this one were in an earlier `step_end`.
     reported: usize,
@@ -81,6 +81,11 @@ impl Waterfall {
                 self.stream = None;
                 self.retrying = false;
                 self.reported = self.segments.len();
+            }
+            // The stream died with its process; what follows is the new one's.
+            EventKind::TurnResumed { .. } => {
+                self.stream = None;
+                self.running.clear();
             }
             EventKind::Waiting { reason: WaitReason::Retry | WaitReason::RateLimit, .. } => {
                 self.stream = None;
@@ -106,7 +111,7 @@ impl Waterfall {
             }
             EventKind::ApprovalRequest { .. } => {
                 if let Some(id) = &event.tool_id {
-                    self.asked.insert(id.clone(), ());
+                    self.asked.insert(id.clone());
                 }
             }
             EventKind::ApprovalResolved { .. } => {
@@ -190,7 +195,7 @@ impl Waterfall {
         if let Some((id, _)) = self.running.iter().min_by_key(|(_, since)| **since) {
             return (SegmentKind::Tool, Some(id.clone()));
         }
-        if let Some(id) = self.asked.keys().next() {
+        if let Some(id) = self.asked.iter().next() {
             return (SegmentKind::ApprovalWait, Some(id.clone()));
         }
         (if self.retrying { SegmentKind::Retry } else { SegmentKind::Engine }, None)

@@ -1,0 +1,586 @@
+//! From events to the one assistant message of a turn: the only way blocks come into being. R: T1, E1
+//!
+//! [`Message::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
+//! the later ones equals a message that took all. Unknown events and fields change nothing. The page has the same
+//! fold in TypeScript; `tests/vectors` holds both to the same result.
+
+use crate::event::{
+    BlockStart, CallStatus, Event, EventKind, Fault, Progress, SessionStats, ToolError, ToolInput,
+    ToolResult, TurnStatus, WaitReason,
+};
+use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId};
+use crate::record::{add, code, commits};
+use crate::setup::Effect;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_wire::{CallId, Media, Seal, ToolName, Usage, UserPart};
+
+/// The assistant message of a turn, as far as the events go.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Message {
+    /// The last event that is in it.
+    pub seq: Seq,
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// The conversation, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    /// Which message.
+    pub message_id: MessageId,
+    /// Who answers.
+    pub agent: String,
+    /// `native`, `text` or `auto`.
+    pub mode: String,
+    /// What the user sent.
+    pub input: Vec<UserPart>,
+    /// When the turn began.
+    pub started_at: Millis,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Millis>,
+    /// How it ended; absent while it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<TurnStatus>,
+    /// Its parts, in order.
+    pub blocks: Vec<Block>,
+    /// The model call that goes on or was the last, from 1.
+    pub step: u32,
+    /// Name of its model.
+    pub model: String,
+    /// Tokens of all steps.
+    pub usage: Usage,
+    /// What is being waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// Findings.
+    pub problems: Vec<Finding>,
+    /// Totals, at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<SessionStats>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// The user stopped it (its open step is told to the model as it is).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+}
+
+/// One part of the message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Block {
+    /// Visible text.
+    Text {
+        /// The text so far.
+        text: String,
+        /// Whether more may come.
+        state: BlockState,
+        /// `refusal` if the model declines.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+        /// Sources cited in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        citations: Vec<Value>,
+    },
+    /// Reasoning.
+    Thinking {
+        /// The text so far; may stay empty.
+        text: String,
+        /// Whether more may come.
+        state: BlockState,
+    },
+    /// A tool call with its outcome.
+    ToolCall(Box<ToolCall>),
+    /// Sound.
+    Audio {
+        /// Pieces of base64, in order.
+        data: Vec<String>,
+        /// `pcm16`, ...
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+        /// In Hz.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sample_rate: Option<u32>,
+        /// What is said.
+        transcript: String,
+        /// Whether more may come.
+        state: BlockState,
+    },
+    /// A picture.
+    Image(Media),
+    /// A remark of the engine.
+    Notice {
+        /// A stable word.
+        code: String,
+        /// A sentence.
+        text: String,
+    },
+    /// A failure.
+    Error(Fault),
+    /// A kind that this release does not know: keeps the numbering of the others.
+    Unrecognised,
+}
+
+/// Whether a block takes deltas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockState {
+    /// More may come.
+    Open,
+    /// Complete.
+    Closed,
+}
+
+/// A tool call with its outcome: one call, one card.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolCall {
+    /// Our id.
+    pub tool_id: Option<CallId>,
+    /// In which step.
+    pub step: u32,
+    /// `group.method`.
+    pub tool_name: Option<ToolName>,
+    /// What people call it.
+    pub title: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What it may do.
+    pub effect: Effect,
+    /// How far it is.
+    pub status: Option<CallStatus>,
+    /// One line about the arguments.
+    pub input_summary: String,
+    /// Argument text so far.
+    pub input_text: String,
+    /// Final arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// The text of arguments that cannot be read, and why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// Why the arguments cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The evidence that they are final.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Seal>,
+    /// The open question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// It was started while the model still talked.
+    pub early: bool,
+    /// Starts so far.
+    pub attempts: u32,
+    /// What it last reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// Output so far, then all of it.
+    pub output: String,
+    /// The structured form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_value: Option<Value>,
+    /// Pictures and sounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output_media: Vec<Media>,
+    /// Bytes of the whole output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_size: Option<u64>,
+    /// One line about it.
+    pub output_summary: String,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    /// When the tool started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    /// How long it ran, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Whether the model is told; absent while nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_by_model: Option<bool>,
+}
+
+/// A question to a person, as shown on the card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The key of the answer.
+    pub approval_id: ApprovalId,
+    /// What is asked.
+    pub question: String,
+    /// The rule that asks.
+    pub rule: String,
+    /// When it counts as denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Millis>,
+}
+
+/// What is being waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Why.
+    pub reason: WaitReason,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Millis>,
+}
+
+/// A finding of the decoder or the loop guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// A stable word.
+    pub code: String,
+    /// The bytes concerned, or a sentence.
+    pub excerpt: String,
+    /// What can be done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The call concerned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<CallId>,
+}
+
+impl Message {
+    /// The message after these events.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut message = Self::default();
+        for event in events {
+            message.absorb(event);
+        }
+        message
+    }
+
+    /// All visible text, blocks joined: the answer of a call without streaming. R: T13
+    pub fn text(&self) -> String {
+        let texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The tool calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(&**call),
+            _ => None,
+        })
+    }
+
+    /// Takes the next event. An event that is in it already (`seq` not higher) changes nothing.
+    pub fn absorb(&mut self, event: &Event) {
+        if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        match &event.kind {
+            EventKind::Waiting { reason, until, .. } => {
+                self.waiting = Some(Waiting { reason: *reason, until: *until });
+                return;
+            }
+            EventKind::Unrecognised => return,
+            _ => self.waiting = None,
+        }
+        match &event.kind {
+            EventKind::StreamStart { conversation_id, message_id, agent, mode, input, .. } => {
+                self.turn_id = event.turn_id.clone();
+                self.conversation_id = conversation_id.clone();
+                self.message_id = message_id.clone();
+                self.agent = agent.clone();
+                self.mode = mode.clone();
+                self.input = input.clone();
+                self.started_at = event.timestamp;
+            }
+            EventKind::StepStart { model, .. } => {
+                self.step = event.step.unwrap_or(self.step);
+                self.model = model.clone();
+            }
+            EventKind::StepEnd { finish, usage, .. } => {
+                if let Some(usage) = usage {
+                    add(&mut self.usage, usage);
+                }
+                // Now it is known whether early results count.
+                let told = (finish.is_some_and(commits) && self.error.is_none()) || self.stopped;
+                let step = event.step.unwrap_or(self.step);
+                for block in &mut self.blocks {
+                    if let Block::ToolCall(call) = block {
+                        let undecided =
+                            call.seen_by_model.is_none() && call.status.is_some_and(CallStatus::is_final);
+                        if call.step == step && undecided {
+                            call.seen_by_model = Some(told);
+                        }
+                    }
+                }
+            }
+            EventKind::BlockStart(start) => self.open(event.block, start),
+            EventKind::UserMessage { input } => self.input.extend(input.iter().cloned()),
+            EventKind::Problem { code, excerpt, remedy, .. } => self.problems.push(Finding {
+                code: code.clone(),
+                excerpt: excerpt.clone(),
+                remedy: remedy.clone(),
+                tool_id: event.tool_id.clone(),
+            }),
+            EventKind::SessionStats(stats) => self.stats = Some(stats.clone()),
+            EventKind::Error(fault) => self.error = Some(fault.clone()),
+            EventKind::StreamEnd { status } => {
+                self.status = Some(*status);
+                self.ended_at = Some(event.timestamp);
+            }
+            EventKind::ToolUse { .. } => self.open_call(event),
+            EventKind::BlockEnd
+            | EventKind::ContentDelta { .. }
+            | EventKind::Thinking { .. }
+            | EventKind::Citation { .. }
+            | EventKind::AudioDelta { .. }
+            | EventKind::BlockSuperseded { .. } => {
+                if let Some(block) = event.block.and_then(|at| self.blocks.get_mut(at as usize)) {
+                    block.absorb(&event.kind);
+                }
+            }
+            EventKind::ToolInputDelta { .. }
+            | EventKind::ToolInputReset
+            | EventKind::ToolInput(_)
+            | EventKind::ApprovalRequest { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ToolStart { .. }
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolResult(_) => {
+                if let Some(call) = event.tool_id.as_ref().and_then(|id| self.call_mut(id)) {
+                    call.absorb(event);
+                }
+            }
+            EventKind::Waiting { .. } | EventKind::TurnResumed { .. } | EventKind::Unrecognised => {}
+        }
+    }
+
+    fn call_mut(&mut self, id: &CallId) -> Option<&mut ToolCall> {
+        self.blocks.iter_mut().rev().find_map(|block| match block {
+            Block::ToolCall(call) if call.tool_id.as_ref() == Some(id) => Some(&mut **call),
+            _ => None,
+        })
+    }
+
+    /// Puts a block at its place. Places are dense, so this appends; a gap can only come from another log.
+    fn place(&mut self, at: Option<u32>, block: Block) {
+        match at.map(|at| at as usize).filter(|at| *at < self.blocks.len()) {
+            Some(at) => self.blocks[at] = block,
+            None => self.blocks.push(block),
+        }
+    }
+
+    fn open(&mut self, at: Option<u32>, start: &BlockStart) {
+        let state = BlockState::Open;
+        let block = match start {
+            BlockStart::Text { code } => {
+                Block::Text { text: String::new(), state, code: code.clone(), citations: Vec::new() }
+            }
+            BlockStart::Thinking => Block::Thinking { text: String::new(), state },
+            BlockStart::Audio => Block::Audio {
+                data: Vec::new(),
+                format: None,
+                sample_rate: None,
+                transcript: String::new(),
+                state,
+            },
+            BlockStart::Image(media) => Block::Image(media.clone()),
+            BlockStart::Notice { code, text } => {
+                self.stopped |= code == code::STOPPED;
+                Block::Notice { code: code.clone(), text: text.clone() }
+            }
+            BlockStart::Error(fault) => Block::Error(fault.clone()),
+            BlockStart::Unrecognised => Block::Unrecognised,
+        };
+        self.place(at, block);
+    }
+
+    fn open_call(&mut self, event: &Event) {
+        let EventKind::ToolUse {
+            tool_name, title, source, effect, status, input_summary, supersedes, ..
+        } = &event.kind
+        else {
+            return;
+        };
+        if let Some(old) = supersedes.as_ref().and_then(|id| self.call_mut(id)) {
+            old.seen_by_model = Some(false);
+        }
+        let call = ToolCall {
+            tool_id: event.tool_id.clone(),
+            step: event.step.unwrap_or(self.step),
+            tool_name: Some(tool_name.clone()),
+            title: title.clone(),
+            source: source.clone(),
+            effect: *effect,
+            status: Some(*status),
+            input_summary: input_summary.clone(),
+            ..ToolCall::default()
+        };
+        self.place(event.block, Block::ToolCall(Box::new(call)));
+    }
+}
+
+impl Block {
+    fn absorb(&mut self, kind: &EventKind) {
+        match (self, kind) {
+            (Block::Text { text, .. }, EventKind::ContentDelta { text: delta })
+            | (Block::Thinking { text, .. }, EventKind::Thinking { text: delta }) => text.push_str(delta),
+            (Block::Text { citations, .. }, EventKind::Citation { source }) => citations.push(source.clone()),
+            (
+                Block::Audio { data, format, sample_rate, transcript, .. },
+                EventKind::AudioDelta { format: f, sample_rate: r, data: piece, transcript: said },
+            ) => {
+                data.push(piece.clone());
+                transcript.push_str(said);
+                *format = format.take().or_else(|| f.clone());
+                *sample_rate = sample_rate.or(*r);
+            }
+            (
+                Block::Text { state, .. } | Block::Thinking { state, .. } | Block::Audio { state, .. },
+                EventKind::BlockEnd,
+            ) => {
+                *state = BlockState::Closed;
+            }
+            (
+                Block::Text { text, .. } | Block::Thinking { text, .. },
+                EventKind::BlockSuperseded { keep_chars },
+            ) => {
+                if let Some((at, _)) =
+                    text.char_indices().nth(usize::try_from(*keep_chars).unwrap_or(usize::MAX))
+                {
+                    text.truncate(at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ToolCall {
+    fn absorb(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ToolInputDelta { delta } => self.input_text.push_str(delta),
+            EventKind::ToolInputReset => {
+                self.input_text.clear();
+                self.arguments = None;
+                self.seal = None;
+                self.approval = None;
+                self.progress = None;
+                self.output.clear();
+                self.status = Some(CallStatus::Preparing);
+            }
+            EventKind::ToolInput(ToolInput { arguments, raw, problem, seal, input_summary, .. }) => {
+                self.arguments = arguments.clone();
+                self.raw = raw.clone();
+                self.problem = problem.clone();
+                self.seal = *seal;
+                self.input_summary = input_summary.clone();
+                self.status = Some(CallStatus::Queued);
+            }
+            EventKind::ApprovalRequest { approval_id, question, rule, expires_at, .. } => {
+                self.approval = Some(Approval {
+                    approval_id: approval_id.clone(),
+                    question: question.clone(),
+                    rule: rule.clone(),
+                    expires_at: *expires_at,
+                });
+                self.status = Some(CallStatus::AwaitingApproval);
+            }
+            EventKind::ApprovalResolved { .. } => {
+                self.approval = None;
+                self.status = Some(CallStatus::Queued);
+            }
+            EventKind::ToolStart { early, attempt, .. } => {
+                self.early = *early;
+                self.attempts = *attempt;
+                self.started_at = Some(event.timestamp);
+                self.progress = None;
+                self.output.clear();
+                self.status = Some(CallStatus::Running);
+            }
+            EventKind::ToolProgress(progress) => {
+                if let Some(delta) = &progress.output_delta {
+                    self.output.push_str(delta);
+                }
+                let keep = self.progress.take().unwrap_or_default();
+                self.progress = Some(Progress {
+                    progress: progress.progress.or(keep.progress),
+                    total: progress.total.or(keep.total),
+                    message: progress.message.clone().or(keep.message),
+                    output_delta: None,
+                });
+            }
+            EventKind::ToolResult(result) => self.close(result),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, result: &ToolResult) {
+        self.status = Some(result.status);
+        self.output = result.output.clone().unwrap_or_default();
+        self.output_value = result.output_value.clone();
+        self.output_media = result.output_media.clone();
+        self.output_size = result.output_size;
+        self.output_summary = result.output_summary.clone();
+        self.error = result.error.clone();
+        self.started_at = result.started_at;
+        self.duration_ms = result.duration_ms;
+        self.seen_by_model = result.seen_by_model;
+        self.approval = None;
+        self.progress = None;
+    }
+}
+
+/// Joins adjacent deltas of one block or call: text, thinking, arguments, and output of a running tool. The joined
+/// event has the time of the first and the number of the last, so a viewer that got it resumes in the right place; the
+/// fold stays equal. Nothing else may be joined.
+pub fn merge_adjacent(events: &mut Vec<Event>) {
+    let mut merged: Vec<Event> = Vec::with_capacity(events.len());
+    for event in events.drain(..) {
+        match merged.last_mut() {
+            Some(last) if joins(last, &event) => {
+                append(&mut last.kind, event.kind);
+                last.seq = event.seq;
+            }
+            _ => merged.push(event),
+        }
+    }
+    *events = merged;
+}
+
+fn joins(last: &Event, next: &Event) -> bool {
+    let same = last.block == next.block
+        && last.tool_id == next.tool_id
+        && last.step == next.step
+        && last.turn_id == next.turn_id;
+    let pure_output = |progress: &Progress| {
+        progress.output_delta.is_some()
+            && progress.progress.is_none()
+            && progress.total.is_none()
+            && progress.message.is_none()
+    };
+    same && match (&last.kind, &next.kind) {
+        (EventKind::ContentDelta { .. }, EventKind::ContentDelta { .. })
+        | (EventKind::Thinking { .. }, EventKind::Thinking { .. })
+        | (EventKind::ToolInputDelta { .. }, EventKind::ToolInputDelta { .. }) => true,
+        (EventKind::ToolProgress(a), EventKind::ToolProgress(b)) => pure_output(a) && pure_output(b),
+        _ => false,
+    }
+}
+
+fn append(last: &mut EventKind, next: EventKind) {
+    match (last, next) {
+        (EventKind::ContentDelta { text }, EventKind::ContentDelta { text: more })
+        | (EventKind::Thinking { text }, EventKind::Thinking { text: more })
+        | (EventKind::ToolInputDelta { delta: text }, EventKind::ToolInputDelta { delta: more }) => {
+            text.push_str(&more)
+        }
+        (
+            EventKind::ToolProgress(Progress { output_delta: Some(text), .. }),
+            EventKind::ToolProgress(progress),
+        ) => {
+            text.push_str(&progress.output_delta.unwrap_or_default());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,79 @@
+//! The only place that builds a [`ClosedStep`]: calls leave it as pairs with their outcome. R: T9, M10
+//!
+//! A call that has no outcome yet has no pair, so a request cannot be written while one is open: [`request`] gives
+//! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
+//! start made of them ("ran, not used").
+
+use crate::record::{CallRecord, CallState, Record, StepEnd};
+use crate::setup::{TurnSetup, TurnStart};
+use throughline_wire::{Call, ClosedStep, Message, ModelRequest, Outcome, ToolChoice, UserPart};
+
+/// The next model call; `None` while a call has no outcome.
+pub(crate) fn request(record: &Record, setup: &TurnSetup, start: &TurnStart) -> Option<ModelRequest> {
+    let mut messages = setup.history.clone();
+    messages.extend(turn(record, start)?);
+    Some(ModelRequest {
+        model: setup
+            .upstreams
+            .get(record.upstream)
+            .map(|upstream| upstream.model.clone())
+            .unwrap_or_default(),
+        instructions: setup.instructions.clone(),
+        messages,
+        tools: setup.tools.iter().map(|tool| tool.definition.clone()).collect(),
+        tool_choice: match record.tools_off_after {
+            None => ToolChoice::Auto,
+            Some(_) => ToolChoice::None,
+        },
+        settings: setup.settings.clone(),
+    })
+}
+
+/// What the turn adds to the history so far; `None` while a call has no outcome.
+pub(crate) fn turn(record: &Record, start: &TurnStart) -> Option<Vec<Message>> {
+    let mut messages = vec![Message::User(start.input.clone())];
+    for (number, step) in (1..).zip(&record.steps) {
+        let mut calls: Vec<_> = record.calls.iter().filter(|call| call.step == number).collect();
+        if calls.iter().any(|call| !call.is_closed()) {
+            return None;
+        }
+        calls.retain(|call| !call.hosted && !call.superseded && record.is_told(number));
+        calls.sort_by_key(|call| call.order());
+        let calls: Vec<(Call, Outcome)> = calls.into_iter().filter_map(pair).collect();
+        let closed = ClosedStep {
+            thinking: step.thinking.clone(),
+            text: step.text.clone(),
+            calls,
+            // The state of a step that broke off may speak of calls that are left out here.
+            provider_state: step.provider_state.clone().filter(|_| step.end == StepEnd::Committed),
+            model: step.model.clone(),
+        };
+        let is_empty = closed.text.is_empty() && closed.calls.is_empty() && closed.provider_state.is_none();
+        if !is_empty {
+            messages.push(Message::Step(closed));
+        }
+        // Notes come after all outcomes of a step: nothing stands between a call and its outcome. R: T9
+        for (_, note) in record.notes.iter().filter(|(after, _)| *after == number) {
+            messages.push(Message::User(vec![UserPart::Text { text: note.clone() }]));
+        }
+    }
+    Some(messages)
+}
+
+/// A call with how it ended.
+fn pair(call: &CallRecord) -> Option<(Call, Outcome)> {
+    let CallState::Closed { outcome, .. } = &call.state else { return None };
+    let arguments = match &call.arguments {
+        Some(Ok(arguments)) => Ok(arguments.clone()),
+        Some(Err((_, raw))) => Err(raw.clone()),
+        None => Err(throughline_wire::RawArguments(call.text.clone())),
+    };
+    let call = Call {
+        id: call.id.clone(),
+        upstream_id: call.upstream_id.clone(),
+        name: call.wire_name.clone(),
+        kind: call.kind,
+        arguments,
+    };
+    Some((call, outcome.clone()))
+}

@@ -1,0 +1,200 @@
+//! When a call may start: seal, effect, commit, and what runs already. Pure, and tested as a table. R: T6, T7
+
+use crate::setup::{Concurrency, Effect, Execution, StartRule};
+use throughline_wire::Seal;
+
+/// Whether the step of a call is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// The model still talks.
+    Open,
+    /// A trustworthy finish has arrived and nothing contradicted the seal.
+    Done,
+}
+
+/// The rule of design §4: may a call with this seal and effect start, as far as the stream is concerned?
+pub(crate) fn may_start(effect: Effect, seal: Seal, commit: Commit, start: StartRule) -> bool {
+    match (commit, start) {
+        (Commit::Done, _) => true,
+        (Commit::Open, StartRule::AfterStream) => false,
+        // Successor and Terminal seals are followed by the commit soon enough.
+        (Commit::Open, StartRule::Eager) => {
+            effect.may_start_early() && matches!(seal, Seal::Explicit | Seal::Balanced)
+        }
+    }
+}
+
+/// A call of the current step, as the order of starting sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place<'a> {
+    pub stage: Stage,
+    pub effect: Effect,
+    pub concurrency: &'a Concurrency,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Not ready, and nobody knows when.
+    NotReady,
+    /// It waits for a person and has given up its place.
+    Asked,
+    /// It may start as soon as there is room.
+    Ready,
+    Running,
+    Closed,
+}
+
+/// Which of the calls, given in recorded order, starts next: the first that is ready and has room.
+pub(crate) fn next_start(calls: &[Place<'_>], execution: Execution) -> Option<usize> {
+    match execution {
+        Execution::Serial => serial(calls),
+        Execution::Parallel => parallel(calls),
+    }
+}
+
+fn serial(calls: &[Place<'_>]) -> Option<usize> {
+    if calls.iter().any(|call| call.stage == Stage::Running) {
+        return None;
+    }
+    let mut blocked = false;
+    for (at, call) in calls.iter().enumerate() {
+        match call.stage {
+            Stage::Ready if !blocked || overtakes(call.effect) => return Some(at),
+            Stage::NotReady => blocked = true,
+            Stage::Ready | Stage::Asked | Stage::Running | Stage::Closed => {}
+        }
+    }
+    None
+}
+
+/// May a call pass earlier ones that are not ready? One that reads must not: it would see the world before what comes
+/// first has changed it, and the eager history would differ from that of the barrier.
+fn overtakes(effect: Effect) -> bool {
+    matches!(effect, Effect::Pure | Effect::Cosmetic)
+}
+
+fn parallel(calls: &[Place<'_>]) -> Option<usize> {
+    let running = || calls.iter().filter(|call| call.stage == Stage::Running);
+    if running().any(|call| *call.concurrency == Concurrency::Alone) {
+        return None;
+    }
+    for (at, call) in calls.iter().enumerate() {
+        if call.stage != Stage::Ready {
+            continue;
+        }
+        match call.concurrency {
+            Concurrency::Shared => return Some(at),
+            Concurrency::Class(_) if !running().any(|other| other.concurrency == call.concurrency) => {
+                return Some(at);
+            }
+            Concurrency::Class(_) => {}
+            // What comes later waits as well, or it would never get its turn.
+            Concurrency::Alone => return running().next().is_none().then_some(at),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seal_effect_and_commit() {
+        use Effect as E;
+        let effects = [E::Pure, E::Read, E::Cosmetic, E::Idempotent, E::Write, E::External];
+        for effect in effects {
+            for seal in [Seal::Balanced, Seal::Successor, Seal::Terminal, Seal::Explicit] {
+                let early = matches!(effect, E::Pure | E::Read | E::Cosmetic)
+                    && matches!(seal, Seal::Balanced | Seal::Explicit);
+                let ask = |commit, start| may_start(effect, seal, commit, start);
+                assert_eq!(ask(Commit::Open, StartRule::Eager), early, "{effect:?} {seal:?}");
+                assert!(!ask(Commit::Open, StartRule::AfterStream), "{effect:?} {seal:?}");
+                assert!(ask(Commit::Done, StartRule::Eager), "{effect:?} {seal:?}");
+                assert!(ask(Commit::Done, StartRule::AfterStream), "{effect:?} {seal:?}");
+            }
+        }
+    }
+
+    /// One word a call: stage `-` not ready, `?` asked, `+` ready, `*` running, `.` closed; effect `p r c i w x`;
+    /// then `!` for alone or a class letter.
+    fn next(script: &str, execution: Execution) -> Option<usize> {
+        let classes: Vec<Concurrency> = script
+            .split_whitespace()
+            .map(|word| match word.chars().nth(2) {
+                None => Concurrency::Shared,
+                Some('!') => Concurrency::Alone,
+                Some(class) => Concurrency::Class(class.into()),
+            })
+            .collect();
+        let calls: Vec<Place<'_>> = script
+            .split_whitespace()
+            .zip(&classes)
+            .map(|(word, concurrency)| {
+                let mut chars = word.chars();
+                let stage = match chars.next() {
+                    Some('-') => Stage::NotReady,
+                    Some('?') => Stage::Asked,
+                    Some('+') => Stage::Ready,
+                    Some('*') => Stage::Running,
+                    _ => Stage::Closed,
+                };
+                let effect = match chars.next() {
+                    Some('p') => Effect::Pure,
+                    Some('r') => Effect::Read,
+                    Some('c') => Effect::Cosmetic,
+                    Some('i') => Effect::Idempotent,
+                    Some('w') => Effect::Write,
+                    _ => Effect::External,
+                };
+                Place { stage, effect, concurrency }
+            })
+            .collect();
+        next_start(&calls, execution)
+    }
+
+    #[test]
+    fn one_at_a_time_in_order() {
+        let table = [
+            ("", None),
+            ("+r +r", Some(0)),
+            ("*r +r", None),
+            (".r +r", Some(1)),
+            // one that waits for a person gives up its place
+            ("?w +r", Some(1)),
+            ("?w +w", Some(1)),
+            ("?w *r +r", None),
+            // a read does not pass a write that is not ready, a gesture does
+            ("-w +r", None),
+            ("-w +c", Some(1)),
+            ("-w +p", Some(1)),
+            ("-w +r +c", Some(2)),
+            ("-r +r", None),
+        ];
+        for (calls, expected) in table {
+            assert_eq!(next(calls, Execution::Serial), expected, "{calls}");
+        }
+    }
+
+    #[test]
+    fn side_by_side_by_class() {
+        let table = [
+            ("*r +r", Some(1)),
+            ("*r *r +w", Some(2)),
+            ("-w +r", Some(1)),
+            ("?w +r", Some(1)),
+            // of one class one at a time, another class goes on
+            ("*ra +ra +rb", Some(2)),
+            ("*ra +ra", None),
+            (".ra +ra", Some(1)),
+            // alone: waits for all, and all wait for it
+            ("*r +w! +r", None),
+            ("*w! +r", None),
+            (".r +w! +r", Some(1)),
+        ];
+        for (calls, expected) in table {
+            assert_eq!(next(calls, Execution::Parallel), expected, "{calls}");
+        }
+    }
+}

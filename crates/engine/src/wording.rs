@@ -1,0 +1,215 @@
+//! Every sentence that this crate says to people, and the few that it says to models. R: design §8
+//!
+//! Sentences are in English and carry a stable code; a surface that speaks another language translates by code.
+
+use crate::event::Fault;
+use crate::guard::Cycle;
+use crate::input::{FailureKind, UpstreamFailure};
+use crate::setup::{Effect, OfferedTool};
+use crate::summary;
+use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError};
+
+// --- failures ---
+
+fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable: bool) -> Fault {
+    Fault { code: code.into(), what: what.into(), why: why.into(), remedy: remedy.into(), retryable }
+}
+
+pub(crate) fn no_upstream() -> Fault {
+    let remedy = "Configure an upstream, or run without any configuration to talk to the demo model.";
+    fault(
+        "no_upstream",
+        "There is no model to ask.",
+        "No upstream is configured for this agent.",
+        remedy,
+        false,
+    )
+}
+
+pub(crate) fn truncated() -> Fault {
+    let why = "The connection ended without the protocol's end marker.";
+    fault("upstream_lost", "The model's reply broke off.", why, "Try again.", true)
+}
+
+pub(crate) fn upstream_error(error: &UpstreamError) -> Fault {
+    let mut why = error.message.clone();
+    for detail in [&error.kind, &error.code].into_iter().flatten() {
+        why.push_str(&format!(" ({detail})"));
+    }
+    fault(
+        "upstream_error",
+        "The upstream reported an error.",
+        why,
+        "Try again, or choose another model.",
+        true,
+    )
+}
+
+pub(crate) fn content_filter(raw: Option<&str>) -> Fault {
+    let why = format!("The upstream's filter ended the reply ({}).", raw.unwrap_or("content_filter"));
+    fault(
+        "content_filter",
+        "The reply was withheld.",
+        why,
+        "Say it differently, or choose another model.",
+        false,
+    )
+}
+
+pub(crate) fn strange_finish(raw: Option<&str>) -> Fault {
+    let why = format!("The upstream ended it with `{}`; no call of it was run.", raw.unwrap_or("unknown"));
+    fault(
+        "upstream_finish",
+        "The reply did not end normally.",
+        why,
+        "Try again, or choose another model.",
+        true,
+    )
+}
+
+pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
+    let why = match failure.status {
+        Some(status) => format!("HTTP {status}: {}", failure.message),
+        None => failure.message.clone(),
+    };
+    let again = "Try again in a moment, or choose another model.";
+    let (code, what, remedy) = match failure.kind {
+        FailureKind::Connect => {
+            ("upstream_unreachable", "The upstream cannot be reached.", "Check the address and the network.")
+        }
+        FailureKind::FirstByteTimeout => ("upstream_timeout", "The upstream did not answer in time.", again),
+        FailureKind::IdleTimeout => ("upstream_timeout", "The upstream stopped sending.", again),
+        FailureKind::TotalTimeout => (
+            "upstream_timeout",
+            "The reply took longer than allowed.",
+            "Raise the total timeout, or ask for less.",
+        ),
+        FailureKind::Broken => ("upstream_lost", "The connection to the upstream broke.", again),
+        FailureKind::RateLimited => ("rate_limited", "The upstream refuses more requests for now.", again),
+        FailureKind::Status => ("upstream_error", "The upstream refused the request.", again),
+        FailureKind::Unauthorized => {
+            ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
+        }
+        // R: T3: it says why and how; nothing is switched silently.
+        FailureKind::ToolsUnsupported => (
+            "tool_calling_unsupported",
+            "This upstream or model does not support native tool calling.",
+            "Set the mode to `text` (for example `/mode text`, or `mode = \"text\"` for the agent), or choose another model.",
+        ),
+        FailureKind::ContextTooLong => (
+            "context_too_long",
+            "The conversation is too long for this model.",
+            "Start a new conversation or choose a model with a longer context.",
+        ),
+        FailureKind::Unsendable => {
+            ("request_unsendable", "The request could not be sent.", "Check the upstream's configuration.")
+        }
+    };
+    fault(code, what, why, remedy, failure.is_retryable())
+}
+
+/// An error that came inside a stream before the first token, as a failure that may be tried again.
+pub(crate) fn as_failure(fault: &Fault) -> UpstreamFailure {
+    UpstreamFailure {
+        kind: FailureKind::Broken,
+        status: None,
+        message: fault.why.clone(),
+        retry_after_ms: None,
+    }
+}
+
+/// In mid-stream the remedy is always the same. R: T11
+pub(crate) fn mid_stream(mut fault: Fault) -> Fault {
+    fault.remedy = "What was shown is kept. Send “continue” to go on from there.".into();
+    fault.retryable = true;
+    fault
+}
+
+// --- notices ---
+
+pub(crate) fn length() -> String {
+    "The reply was cut by its token limit. Send “continue” to go on.".into()
+}
+
+pub(crate) fn stopped() -> String {
+    "Stopped by the user.".into()
+}
+
+pub(crate) fn interrupted() -> String {
+    "The process that wrote this reply ended before it was done. What was shown is kept.".into()
+}
+
+pub(crate) fn limit(iterations: u32) -> String {
+    format!("The limit of {iterations} rounds of tools is reached; the model answers with what it has.")
+}
+
+pub(crate) fn loop_stopped() -> String {
+    "The model repeated the same calls with the same results; it answers with what it has.".into()
+}
+
+pub(crate) fn empty_reply() -> String {
+    "The model sent an empty reply.".into()
+}
+
+// --- questions ---
+
+pub(crate) fn question(tool: &OfferedTool, arguments: Option<&Arguments>) -> String {
+    let name = if tool.title.is_empty() { tool.name.as_str() } else { &tool.title };
+    let with = arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
+    let does = match tool.effect {
+        Effect::External => "may act outside this machine",
+        _ => "changes something",
+    };
+    match with {
+        Some(with) => format!("Run {name} ({with})? It {does}."),
+        None => format!("Run {name}? It {does}."),
+    }
+}
+
+pub(crate) fn loop_question(name: &ToolName, cycle: Cycle) -> String {
+    format!("The model goes in circles ({}). Run {name} once more?", circle(cycle))
+}
+
+pub(crate) fn expired(limit_ms: Option<u64>) -> String {
+    match limit_ms {
+        Some(ms) => format!("nobody answered within {} s", ms / 1_000),
+        None => "nobody answered".into(),
+    }
+}
+
+// --- to the model ---
+
+pub(crate) fn loop_note(cycle: Cycle) -> String {
+    format!(
+        "[Note from the system: you are going in circles ({}). Do not repeat these calls; use what you have, or try \
+         something else.]",
+        circle(cycle)
+    )
+}
+
+pub(crate) fn go_on() -> String {
+    "[Note from the system: the connection was lost while you wrote the reply above. The user has seen it. Go on exactly \
+     from where it ends, without repeating it.]"
+        .into()
+}
+
+fn circle(cycle: Cycle) -> String {
+    match cycle.period {
+        1 => format!("the same call with the same result {} times", cycle.repeats + 1),
+        period => {
+            format!("the same {period} calls with the same results {} times", cycle.repeats / period + 1)
+        }
+    }
+}
+
+// --- findings ---
+
+pub(crate) fn remedy_of(kind: &ProblemKind) -> Option<String> {
+    match kind {
+        ProblemKind::LeakedCall { .. } => {
+            Some("The model writes tool calls as text. Set `leaked_calls = \"run\"` for this upstream, or use text mode.".into())
+        }
+        ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
+        _ => None,
+    }
+}

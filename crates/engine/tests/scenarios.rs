@@ -1,0 +1,759 @@
+//! Scenarios: inputs as prose, the log as it reads.
+
+mod script;
+
+use script::World;
+use throughline_wire::{Message, Outcome, ToolChoice};
+
+/// Runs a script and compares the log, line by line.
+fn check(script: &str, expected: &str) -> World {
+    let world = World::run_with(script, Some(invariants));
+    let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(
+        world.lines,
+        expected,
+        "\n--- script\n{script}\n--- the log was\n{}\n",
+        world.lines.join("\n")
+    );
+    world
+}
+
+/// What holds after each input of every scenario.
+fn invariants(world: &World) {
+    for (at, event) in world.log.iter().enumerate() {
+        assert_eq!(event.seq.0, at as u64 + 1, "seq is dense");
+    }
+    if world.turn.is_over() {
+        let stats = world.message().stats.expect("totals");
+        assert_eq!(
+            stats.segments.iter().map(|segment| segment.ms).sum::<u64>(),
+            stats.wall_ms,
+            "the waterfall adds up"
+        );
+    }
+}
+
+fn outcomes(world: &World) -> Vec<Outcome> {
+    let history = world.turn.history().expect("all calls are closed");
+    let steps = history.iter().filter_map(|message| match message {
+        Message::Step(step) => Some(step),
+        Message::User(_) => None,
+    });
+    steps.flat_map(|step| step.calls.iter().map(|(_, outcome)| outcome.clone())).collect()
+}
+
+// R: T1, T2
+#[test]
+fn a_plain_answer_is_one_message() {
+    let world = check(
+        "tools weather:read
+         think hm
+         text 你
+         text 好
+         finish stop",
+        "step 1 m try 1
+         thinking hm
+         text 你
+         text 好
+         step end stop
+         end completed",
+    );
+    assert_eq!(world.message().text(), "你好");
+    assert_eq!(world.message().blocks.len(), 2);
+}
+
+// R: T4, T6: a read starts while the model talks; its result is shown at once and told in the next step.
+#[test]
+fn a_read_starts_early_and_the_next_step_knows_its_result() {
+    let world = check(
+        r#"tools weather:read; eager
+         text 好的
+         open A weather
+         args A {"city":"北京"}
+         balanced A {"city":"北京"}
+         +100
+         ok A 晴
+         text 看
+         +200
+         finish tool_calls
+         text 晴天
+         finish stop"#,
+        r#"step 1 m try 1
+         text 好的
+         use A weather
+         input A {"city":"北京"}
+         start A early
+         result A success 晴
+         text 看
+         step end tool_calls
+         step 2 m try 1
+         text 晴天
+         step end stop
+         end completed"#,
+    );
+    assert_eq!(world.requests.len(), 2);
+    let Message::Step(step) = &world.requests[1].messages[1] else { panic!("a step") };
+    assert_eq!((step.text.as_str(), step.calls.len()), ("好的看", 1));
+    assert_eq!(step.calls[0].0.upstream_id.as_ref().unwrap().as_str(), "uA");
+    let message = world.message();
+    assert_eq!(message.calls().next().unwrap().seen_by_model, Some(true));
+    assert_eq!(message.stats.unwrap().saved_by_eager_ms, 100);
+}
+
+// R: T6: the barrier exactly.
+#[test]
+fn after_stream_waits_for_the_commit() {
+    check(
+        r#"tools weather:read; barrier
+         open A weather
+         seal A {}
+         text x
+         finish tool_calls
+         ok A 晴
+         finish stop"#,
+        "step 1 m try 1
+         use A weather
+         input A {}
+         text x
+         step end tool_calls
+         start A
+         result A success 晴
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+}
+
+// R: T6: a write waits for the commit and for a person; a gesture passes it.
+#[test]
+fn a_write_asks_and_a_gesture_fires_meanwhile() {
+    check(
+        r#"tools calendar:write face:cosmetic; eager
+         open A calendar
+         seal A {"at":"9:00"}
+         open B face
+         seal B {"name":"smile"}
+         ok B applied
+         finish tool_calls
+         +5000
+         approve A
+         +10
+         ok A saved
+         text 好了
+         finish stop"#,
+        r#"step 1 m try 1
+         use A calendar
+         input A {"at":"9:00"}
+         use B face
+         input B {"name":"smile"}
+         start B early
+         result B success applied
+         step end tool_calls
+         ask A effect:write
+         answer A approve by user
+         start A
+         result A success saved
+         step 2 m try 1
+         text 好了
+         step end stop
+         end completed"#,
+    );
+}
+
+// R: A4, T7: a waiting call gives up its place; recorded in call order all the same.
+#[test]
+fn serial_goes_past_a_question_and_records_in_call_order() {
+    let world = check(
+        r#"tools w:write r:read; barrier
+         open A w
+         seal A {}
+         open B r
+         seal B {}
+         finish tool_calls
+         ok B read
+         deny A not today
+         finish stop"#,
+        "step 1 m try 1
+         use A w
+         input A {}
+         use B r
+         input B {}
+         step end tool_calls
+         ask A effect:write
+         start B
+         result B success read
+         answer A deny by user
+         result A denied
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert!(told[0].contains("not today") && told[1] == "read", "{told:?}");
+}
+
+// R: T7
+#[test]
+fn parallel_tools_are_shown_as_they_finish() {
+    let world = check(
+        r#"tools a:read b:read; parallel; barrier
+         open A a
+         seal A {}
+         open B b
+         seal B {}
+         finish tool_calls
+         ok B two
+         ok A one
+         finish stop"#,
+        "step 1 m try 1
+         use A a
+         input A {}
+         use B b
+         input B {}
+         step end tool_calls
+         start A
+         start B
+         result B success two
+         result A success one
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert_eq!(told, ["one", "two"]);
+}
+
+// R: T4: a failed, timed-out or unknown tool never ends the turn.
+#[test]
+fn no_tool_ends_the_turn() {
+    let world = check(
+        r#"tools weather:read slow:read; parallel; barrier
+         open A weather
+         seal A {}
+         open B slow
+         seal B {}
+         open C wether
+         seal C {}
+         invalid D /city: expected a string
+         open D weather
+         seal D {"city":1}
+         open E weather
+         broken E {"city":
+         finish tool_calls
+         fail A no such city
+         hang B
+         text sorry
+         finish stop"#,
+        r#"step 1 m try 1
+         use A weather
+         input A {}
+         use B slow
+         input B {}
+         use C wether
+         input C {}
+         use D weather
+         input D {"city":1}
+         use E weather
+         broken E {"city":
+         step end tool_calls
+         result C not_started (unknown_tool)
+         result D not_started (invalid_arguments)
+         result E not_started (invalid_arguments)
+         start A
+         start B
+         result A error (failed)
+         result B timed_out
+         step 2 m try 1
+         ! cancel B 1
+         text sorry
+         step end stop
+         end completed"#,
+    );
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert!(told[2].contains("Did you mean weather?"), "{told:?}");
+    assert!(told[3].contains("/city: expected a string"), "{told:?}");
+}
+
+// R: T4: iterations, then one last step with tools off.
+#[test]
+fn the_limit_gives_one_last_step_without_tools() {
+    let world = check(
+        r#"tools t:read; iterations 1; barrier
+         open A t
+         seal A {}
+         finish tool_calls
+         ok A 1
+         text done
+         finish stop"#,
+        "step 1 m try 1
+         use A t
+         input A {}
+         step end tool_calls
+         start A
+         result A success 1
+         notice limit
+         step 2 m try 1 no tools
+         text done
+         step end stop
+         end limit",
+    );
+    assert_eq!(world.requests[1].tool_choice, ToolChoice::None);
+    assert_eq!(world.requests[1].tools.len(), 1, "history needs the definitions");
+}
+
+#[test]
+fn a_call_in_the_last_step_is_refused_and_the_turn_ends() {
+    check(
+        r#"tools t:read; iterations 1; eager
+         open A t
+         seal A {}
+         ok A 1
+         finish tool_calls
+         open B t
+         seal B {}
+         finish tool_calls"#,
+        "step 1 m try 1
+         use A t
+         input A {}
+         start A early
+         result A success 1
+         step end tool_calls
+         notice limit
+         step 2 m try 1 no tools
+         use B t
+         input B {}
+         step end tool_calls
+         result B not_started (limit)
+         end limit",
+    );
+}
+
+// R: T4
+#[test]
+fn a_reply_cut_by_length_runs_nothing_and_says_so() {
+    let world = check(
+        r#"tools w:write
+         text long
+         open A w
+         balanced A {"text":"complete-looking"}
+         finish length"#,
+        r#"step 1 m try 1
+         text long
+         use A w
+         input A {"text":"complete-looking"}
+         notice length
+         step end length
+         result A not_started (interrupted)
+         end length"#,
+    );
+    assert!(outcomes(&world).is_empty(), "a call of a cut reply is not told to the model");
+}
+
+// R: T11
+#[test]
+fn retries_with_backoff_before_the_first_token() {
+    check(
+        "tools t:read
+         http 429 2000
+         timer retry
+         http 503
+         timer retry
+         text ok
+         finish stop",
+        "step 1 m try 1
+         waiting rate_limit 2000
+         step 1 m try 2
+         waiting retry 761
+         step 1 m try 3
+         text ok
+         step end stop
+         end completed",
+    );
+}
+
+#[test]
+fn a_fallback_takes_over_and_stays() {
+    check(
+        "tools t:read; fallback
+         http 401
+         text ok
+         open A t
+         seal A {}
+         finish tool_calls
+         ok A 1
+         finish stop",
+        "step 1 m try 1
+         problem fallback
+         step 1 m2 try 2
+         text ok
+         use A t
+         input A {}
+         start A early
+         step end tool_calls
+         result A success 1
+         step 2 m2 try 1
+         step end stop
+         end completed",
+    );
+}
+
+#[test]
+fn when_nothing_helps_the_error_is_in_the_message() {
+    check(
+        "tools t:read
+         http 401",
+        "step 1 m try 1
+         error block unauthorized
+         step end error
+         error unauthorized
+         end error",
+    );
+}
+
+// R: T3: no silent downgrade, not even to a fallback.
+#[test]
+fn tools_unsupported_says_how_to_switch() {
+    let world = check(
+        "tools t:read; fallback
+         unsupported",
+        "step 1 m try 1
+         error block tool_calling_unsupported
+         step end error
+         error tool_calling_unsupported
+         end error",
+    );
+    assert!(world.message().error.unwrap().remedy.contains("text"));
+}
+
+// R: T11, W5
+#[test]
+fn a_broken_stream_keeps_what_was_shown() {
+    let world = check(
+        r#"tools r:read w:write
+         text so far
+         open A r
+         seal A {}
+         ok A 1
+         open B w
+         args B {"half":
+         cut"#,
+        r#"step 1 m try 1
+         text so far
+         use A r
+         input A {}
+         start A early
+         result A success 1
+         use B w
+         broken B {"half":
+         error block upstream_lost
+         step end error
+         result B not_started (interrupted)
+         error upstream_lost
+         end error"#,
+    );
+    let message = world.message();
+    assert_eq!(message.text(), "so far");
+    assert_eq!(message.calls().next().unwrap().seen_by_model, Some(false), "ran, not used");
+    assert!(message.error.unwrap().remedy.contains("continue"));
+    assert!(outcomes(&world).is_empty());
+}
+
+// R: T8: stop tells the truth about each call, and does not wait for ever.
+#[test]
+fn stop_while_tools_run() {
+    let world = check(
+        r#"tools r:read w:write; parallel; approve; barrier
+         open A r
+         seal A {}
+         open B w
+         seal B {}
+         open C w
+         broken C {"x
+         open D r
+         seal D {}
+         finish tool_calls
+         ok A 1
+         progress B 2 of 3
+         +1200
+         cancel
+         ok D 4
+         grace B"#,
+        r#"step 1 m try 1
+         use A r
+         input A {}
+         use B w
+         input B {}
+         use C w
+         broken C {"x
+         use D r
+         input D {}
+         step end tool_calls
+         result C not_started (invalid_arguments)
+         start A
+         start B
+         start D
+         result A success 1
+         progress B
+         notice stopped
+         ! cancel B 1
+         ! cancel D 1
+         result D success 4
+         result B cancelled
+         end cancelled"#,
+    );
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert_eq!(told[0], "1");
+    assert!(told[1].contains("after running 3.2 s") && told[1].ends_with("2 of 3"), "{}", told[1]);
+    assert_eq!(told[3], "4", "a tool that had finished is said to have finished");
+}
+
+#[test]
+fn stop_while_the_model_talks() {
+    let world = check(
+        r#"tools r:read w:write; eager; serial
+         text a
+         open A r
+         seal A {}
+         ok A 1
+         open B w
+         seal B {}
+         open C w
+         args C {"half
+         cancel
+         cancel
+         text late
+         ok A 2"#,
+        r#"step 1 m try 1
+         text a
+         use A r
+         input A {}
+         start A early
+         result A success 1
+         use B w
+         input B {}
+         use C w
+         broken C {"half
+         notice stopped
+         step end
+         result B cancelled (cancelled_before_start)
+         result C not_started (interrupted)
+         end cancelled
+         ! abort model"#,
+    );
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert_eq!(told.len(), 3, "the next request says what happened to each call");
+    assert!(told[1].contains("nothing happened") && told[2].contains("broke off"), "{told:?}");
+}
+
+#[test]
+fn a_second_stop_does_not_wait() {
+    check(
+        "tools w:write; approve
+         open A w
+         seal A {}
+         finish tool_calls
+         +10
+         cancel
+         cancel
+         ok A late",
+        "step 1 m try 1
+         use A w
+         input A {}
+         step end tool_calls
+         start A
+         notice stopped
+         ! cancel A 1
+         result A cancelled
+         end cancelled",
+    );
+}
+
+// R: T8: one call ends, the turn goes on.
+#[test]
+fn one_call_can_be_stopped() {
+    check(
+        r#"tools w:write r:read; parallel; barrier
+         open A w
+         cancel A
+         seal A {}
+         open B w
+         seal B {}
+         open C r
+         seal C {}
+         finish tool_calls
+         cancel B
+         cancel C
+         cancel C
+         outcome C {"cancelled":{"yes":{"ran_ms":1,"partial":null}}}
+         finish stop"#,
+        "step 1 m try 1
+         use A w
+         input A {}
+         result A cancelled (cancelled_before_start)
+         use B w
+         input B {}
+         use C r
+         input C {}
+         step end tool_calls
+         ask B effect:write
+         start C
+         answer B deny by cancel
+         result B cancelled (cancelled_before_start)
+         ! cancel C 1
+         result C cancelled
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+}
+
+#[test]
+fn a_question_expires_as_denied() {
+    check(
+        "tools w:write
+         open A w
+         seal A {}
+         finish tool_calls
+         timer approval
+         approve A
+         finish stop",
+        "step 1 m try 1
+         use A w
+         input A {}
+         step end tool_calls
+         ask A effect:write
+         answer A deny by timer
+         result A denied
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+}
+
+#[test]
+fn with_nobody_to_ask_it_is_denied_and_said_so() {
+    let world = check(
+        "tools w:write; nobody
+         open A w
+         seal A {}
+         finish tool_calls
+         finish stop",
+        "step 1 m try 1
+         use A w
+         input A {}
+         step end tool_calls
+         result A denied
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+    assert!(outcomes(&world)[0].told_to_model().contains("nobody to ask"));
+}
+
+#[test]
+fn a_client_side_tool_without_a_client_says_so_at_once() {
+    check(
+        "tools face:cosmetic:nobody
+         open A face
+         seal A {}
+         finish tool_calls
+         finish stop",
+        "step 1 m try 1
+         use A face
+         input A {}
+         step end tool_calls
+         result A not_started (no_viewer)
+         step 2 m try 1
+         step end stop
+         end completed",
+    );
+}
+
+// R: T10
+#[test]
+fn circles_get_a_note_then_a_question_then_a_stop() {
+    let round = "open A t\nseal A {}\nok A same\nfinish tool_calls\n";
+    let asked = "open A t\nseal A {}\nfinish tool_calls\napprove A\nok A same\n";
+    let script = format!(
+        "tools t:read; iterations 50; eager\n{}{asked}open A t\nseal A {{}}\nfinish tool_calls\nfinish stop",
+        round.repeat(3)
+    );
+    let world = World::run_with(&script, Some(invariants));
+    let told: Vec<&String> = world
+        .lines
+        .iter()
+        .filter(|line| {
+            ["problem", "ask", "notice", "end ", "result E"].iter().any(|word| line.starts_with(word))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        // The note comes again as long as the circle goes on.
+        [
+            "problem loop_note",
+            "ask D loop_guard",
+            "problem loop_note",
+            "result E not_started (limit)",
+            "notice loop_stopped",
+            "end limit"
+        ]
+    );
+    let notes =
+        world.requests[3].messages.iter().filter(|message| matches!(message, Message::User(_))).count();
+    assert_eq!(notes, 2, "the user's message and the note");
+    assert!(matches!(world.requests[3].messages.last(), Some(Message::User(_))), "after all outcomes");
+}
+
+#[test]
+fn pollers_and_new_results_are_no_circles() {
+    let poll = "open A t\nseal A {}\nok A same\nfinish tool_calls\n".repeat(6);
+    let fresh: String =
+        (0..6).map(|n| format!("open A t\nseal A {{}}\nok A {n}\nfinish tool_calls\n")).collect();
+    for script in [
+        format!("tools t:read:poller; iterations 50\n{poll}finish stop"),
+        format!("tools t:read; iterations 50\n{fresh}finish stop"),
+    ] {
+        let world = World::run_with(&script, Some(invariants));
+        let quiet = !world.lines.iter().any(|line| line.starts_with("problem") || line.starts_with("ask"));
+        assert!(quiet, "{:#?}", world.lines);
+    }
+}
+
+#[test]
+fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
+    let world = check(
+        r#"tools r:read; eager
+         open A r
+         balanced A {"a":1}
+         reopen A
+         ok A old
+         balanced A {"a":2}
+         ok A new
+         reopen A
+         seal A {"a":3}
+         ok A newest
+         finish tool_calls
+         finish stop"#,
+        r#"step 1 m try 1
+         use A r
+         input A {"a":1}
+         start A early
+         reset A
+         ! cancel A 1
+         input A {"a":2}
+         start A early again 2
+         result A success new
+         problem contradicted_seal
+         use B r instead of A
+         input B {"a":3}
+         start B early
+         result B success newest
+         step end tool_calls
+         step 2 m try 1
+         step end stop
+         end completed"#,
+    );
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert_eq!(told, ["newest"]);
+    assert_eq!(world.message().calls().next().unwrap().seen_by_model, Some(false));
+}

@@ -1,0 +1,450 @@
+//! A scenario is prose: one input a line, and the log as it reads.
+//!
+//! The first line of a script sets the turn up; each other line is one input, or a pause (`+300`, milliseconds):
+//!
+//! ```text
+//! tools weather:read calendar:write face:cosmetic; eager; serial; ask
+//! text 好的
+//! open A weather            a call appears in slot A
+//! args A {"city":           a fragment
+//! seal A {"city":"北京"}    explicit seal; `balanced A ..`, `broken A ..`, `reopen A`
+//! finish tool_calls         Finish, then End(Complete); `cut` = End(Truncated), `error text` = End(Error)
+//! ok A 晴                   the tool ends; `fail A why`, `hang A` (its timer), `progress A text`
+//! approve all | approve A | deny A why | cancel | cancel A | http 429 2000 | timer retry
+//! invalid A message         the schema check of the next seal of A fails
+//! ```
+#![allow(dead_code)] // Each test binary uses its part of the language.
+
+use std::collections::{BTreeMap, BTreeSet};
+use throughline_engine::{
+    Action, ApprovalRule, BlockStart, Concurrency, Decision, Effect, Event, EventKind, Execution,
+    FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Polling, Progress, Question, Runs,
+    StartRule, TimerId, Turn, TurnSetup, TurnStart, UpstreamChoice, UpstreamFailure, Verdict, fold,
+};
+use throughline_wire::{
+    Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
+    Seal, Slot, StepEvent, ToolDefinition, ToolName, UpstreamCallId, UpstreamError, UserPart, WireName,
+};
+
+/// A turn with everything that came out of it.
+pub struct World {
+    pub turn: Turn,
+    pub now: Millis,
+    pub log: Vec<Event>,
+    pub requests: Vec<ModelRequest>,
+    pub timers: Vec<(Millis, TimerId)>,
+    /// Starts without an end, in order.
+    pub running: Vec<(CallId, u32)>,
+    pub lines: Vec<String>,
+    /// What was stored beside the log.
+    pub beside: Vec<throughline_engine::Beside>,
+    labels: BTreeMap<String, CallId>,
+    invalid: BTreeMap<String, String>,
+    unanswered: BTreeSet<String>,
+    model: (u32, u32),
+    /// Called after each input, with the log so far.
+    pub after: Option<fn(&World)>,
+}
+
+pub const START: Millis = 1_000_000;
+
+pub fn tool(name: &str, effect: Effect) -> OfferedTool {
+    let wire_name = WireName::new(name.replace('.', "_"));
+    OfferedTool {
+        name: ToolName::new(name),
+        title: String::new(),
+        source: "builtin".into(),
+        effect,
+        concurrency: Concurrency::Shared,
+        timeout_ms: 30_000,
+        definition: ToolDefinition {
+            name: wire_name.clone(),
+            description: String::new(),
+            parameters: serde_json::json!({"type": "object"}),
+        },
+        wire_name,
+        polling: Polling::No,
+        runs: Runs::Here,
+    }
+}
+
+pub fn setup(words: &str) -> TurnSetup {
+    let mut setup = TurnSetup {
+        agent: "default".into(),
+        mode: "native".into(),
+        upstreams: vec![UpstreamChoice { name: "up".into(), model: "m".into() }],
+        ..TurnSetup::default()
+    };
+    for part in words.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let mut words = part.split_whitespace();
+        match words.next().unwrap_or_default() {
+            "tools" => setup.tools = words.map(offered).collect(),
+            "eager" => setup.start = StartRule::Eager,
+            "barrier" => setup.start = StartRule::AfterStream,
+            "serial" => setup.execution = Execution::Serial,
+            "parallel" => setup.execution = Execution::Parallel,
+            "ask" => setup.approval = ApprovalRule::Ask,
+            "approve" => setup.approval = ApprovalRule::ApproveAll,
+            "nobody" => setup.approval = ApprovalRule::DenyAll { reason: "nobody to ask".into() },
+            "continue" => setup.on_interrupted = OnInterrupted::Continue,
+            "fallback" => setup.upstreams.push(UpstreamChoice { name: "up2".into(), model: "m2".into() }),
+            "iterations" => setup.limits.iterations_max = words.next().unwrap().parse().unwrap(),
+            other => panic!("no such setting: {other}"),
+        }
+    }
+    setup
+}
+
+fn offered(word: &str) -> OfferedTool {
+    let mut parts = word.split(':');
+    let name = parts.next().unwrap();
+    let effect = match parts.next() {
+        Some("pure") => Effect::Pure,
+        Some("read") => Effect::Read,
+        Some("cosmetic") => Effect::Cosmetic,
+        Some("idempotent") => Effect::Idempotent,
+        Some("write") => Effect::Write,
+        _ => Effect::External,
+    };
+    let mut tool = tool(name, effect);
+    for more in parts {
+        match more {
+            "alone" => tool.concurrency = Concurrency::Alone,
+            "poller" => tool.polling = Polling::Poller,
+            "client" => tool.runs = Runs::Client { client_id: Some("page".into()) },
+            "nobody" => tool.runs = Runs::Client { client_id: None },
+            class => tool.concurrency = Concurrency::Class(class.into()),
+        }
+    }
+    tool
+}
+
+pub fn start() -> TurnStart {
+    TurnStart {
+        turn_id: "t".into(),
+        message_id: "m".into(),
+        nonce: 1,
+        input: vec![UserPart::Text { text: "hi".into() }],
+        ..TurnStart::default()
+    }
+}
+
+impl World {
+    pub fn new(setup: TurnSetup) -> Self {
+        let mut out = Out::default();
+        let turn = Turn::new(setup, start(), START, &mut out);
+        let mut world = World {
+            turn,
+            now: START,
+            log: Vec::new(),
+            requests: Vec::new(),
+            timers: Vec::new(),
+            running: Vec::new(),
+            lines: Vec::new(),
+            beside: Vec::new(),
+            labels: BTreeMap::new(),
+            invalid: BTreeMap::new(),
+            unanswered: BTreeSet::new(),
+            model: (0, 0),
+            after: None,
+        };
+        world.take(out);
+        world
+    }
+
+    /// Runs a script to its end.
+    pub fn run(script: &str) -> Self {
+        Self::run_with(script, None)
+    }
+
+    pub fn run_with(script: &str, after: Option<fn(&World)>) -> Self {
+        let mut lines =
+            script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut world = Self::new(setup(lines.next().unwrap_or_default()));
+        world.after = after;
+        for line in lines {
+            world.line(line);
+        }
+        world
+    }
+
+    pub fn line(&mut self, line: &str) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (who, tail) = rest.split_once(' ').unwrap_or((rest, ""));
+        let slot = Slot(who.bytes().next().map_or(0, |byte| u32::from(byte.wrapping_sub(b'A'))));
+        match word {
+            "text" => self.model(StepEvent::Text(rest.to_owned().into())),
+            "think" => self.model(StepEvent::Thinking(rest.to_owned().into())),
+            "refusal" => self.model(StepEvent::Refusal(rest.to_owned().into())),
+            "open" => {
+                self.model(StepEvent::CallOpened {
+                    slot,
+                    position: slot.0,
+                    upstream_id: Some(UpstreamCallId::new(format!("u{who}"))),
+                    name: WireName::new(tail),
+                    kind: CallKind::Function,
+                });
+                let id = self.log.iter().rev().find_map(|event| match event.kind {
+                    EventKind::ToolUse { .. } => event.tool_id.clone(),
+                    _ => None,
+                });
+                self.labels.insert(who.into(), id.expect("a tool_use"));
+            }
+            "args" => self.model(StepEvent::CallArguments { slot, delta: tail.to_owned().into() }),
+            "seal" => self.seal(slot, Seal::Explicit, tail),
+            "balanced" => self.seal(slot, Seal::Balanced, tail),
+            "terminal" => self.seal(slot, Seal::Terminal, tail),
+            "reopen" => self.model(StepEvent::CallReopened { slot }),
+            "broken" => {
+                let why = BrokenCall::InvalidJson { message: "unexpected end".into() };
+                self.model(StepEvent::CallBroken { slot, why, raw: RawArguments(tail.into()) });
+            }
+            "finish" => {
+                let reason = serde_json::from_value(rest.into()).expect("a finish reason");
+                self.model(StepEvent::Finish { reason, raw: Some(rest.into()) });
+                self.model(StepEvent::End(End::Complete));
+            }
+            "complete" => self.model(StepEvent::End(End::Complete)),
+            "cut" => self.model(StepEvent::End(End::Truncated)),
+            "error" => {
+                let error = UpstreamError { message: rest.into(), ..UpstreamError::default() };
+                self.model(StepEvent::End(End::Error(error)));
+            }
+            "ok" => self.ended(who, Outcome::Done(Output::text(tail))),
+            "fail" => self.ended(who, Outcome::Failed { message: tail.into(), partial: None }),
+            "outcome" => self.ended(who, serde_json::from_str(tail).expect("an outcome")),
+            "progress" => {
+                let (call, attempt) = self.start_of(who);
+                let progress = Progress { output_delta: Some(tail.into()), ..Progress::default() };
+                self.apply(Input::ToolProgress { call, attempt, progress });
+            }
+            "hang" => {
+                let (call, attempt) = self.start_of(who);
+                self.fire(&TimerId::Tool { call, attempt });
+            }
+            "grace" => {
+                let (call, attempt) = self.start_of(who);
+                self.fire(&TimerId::CancelGrace { call, attempt });
+            }
+            "approve" => self.answer(who, Decision::Approve, None),
+            "deny" => self.answer(who, Decision::Deny, Some(tail.to_owned()).filter(|tail| !tail.is_empty())),
+            "cancel" if who.is_empty() => self.apply(Input::Cancel),
+            "cancel" => self.apply(Input::CancelCall { call: self.labels[who].clone() }),
+            "http" => {
+                let status: u16 = who.parse().expect("a status");
+                let kind = match status {
+                    429 => FailureKind::RateLimited,
+                    401 => FailureKind::Unauthorized,
+                    _ => FailureKind::Status,
+                };
+                self.failed(kind, Some(status), tail.parse().ok());
+            }
+            "unsupported" => self.failed(FailureKind::ToolsUnsupported, Some(400), None),
+            "broke" => self.failed(FailureKind::Broken, None, None),
+            "timer" => {
+                let id = self.timers.iter().rev().map(|(_, id)| id).find(|id| match id {
+                    TimerId::Retry { .. } => rest == "retry",
+                    TimerId::Approval(_) => rest == "approval",
+                    _ => false,
+                });
+                let id = id.cloned().expect("such a timer");
+                self.fire(&id);
+            }
+            "invalid" => {
+                self.invalid.insert(who.into(), tail.into());
+            }
+            pause if pause.starts_with('+') => self.now += pause[1..].parse::<i64>().expect("milliseconds"),
+            other => panic!("no such line: {other}"),
+        }
+    }
+
+    fn seal(&mut self, slot: Slot, seal: Seal, arguments: &str) {
+        let value = serde_json::from_str(arguments).expect("arguments");
+        let arguments = Arguments { text: arguments.into(), value, repairs: Vec::new() };
+        self.model(StepEvent::CallSealed { slot, seal, arguments });
+    }
+
+    fn failed(&mut self, kind: FailureKind, status: Option<u16>, retry_after_ms: Option<u64>) {
+        let failure = UpstreamFailure { kind, status, message: "no".into(), retry_after_ms };
+        let (step, attempt) = self.model;
+        self.apply(Input::ModelFailed { step, attempt, failure });
+    }
+
+    fn start_of(&self, label: &str) -> (CallId, u32) {
+        let id = self.current(label);
+        self.running.iter().rev().find(|(call, _)| *call == id).cloned().unwrap_or((id, 1))
+    }
+
+    /// The call a label means: the last one that took its place.
+    fn current(&self, label: &str) -> CallId {
+        let mut id = self.labels[label].clone();
+        for event in &self.log {
+            if let EventKind::ToolUse { supersedes: Some(old), .. } = &event.kind {
+                if *old == id {
+                    id = event.tool_id.clone().expect("an id");
+                }
+            }
+        }
+        id
+    }
+
+    fn ended(&mut self, label: &str, outcome: Outcome) {
+        let (call, attempt) = self.start_of(label);
+        self.apply(Input::ToolEnded { call, attempt, outcome });
+    }
+
+    fn answer(&mut self, who: &str, decision: Decision, reason: Option<String>) {
+        let question = match who {
+            "all" => Question::All,
+            label => {
+                let id = self.current(label);
+                let asked = self.log.iter().rev().find_map(|event| match &event.kind {
+                    EventKind::ApprovalRequest { approval_id, .. } if event.tool_id.as_ref() == Some(&id) => {
+                        Some(approval_id.clone())
+                    }
+                    _ => None,
+                });
+                Question::One(asked.unwrap_or_else(|| "nothing".into()))
+            }
+        };
+        self.apply(Input::Approval { question, decision, by: "user".into(), reason });
+    }
+
+    fn fire(&mut self, id: &TimerId) {
+        let due = self.timers.iter().find(|(_, timer)| timer == id).map(|(at, _)| *at).expect("such a timer");
+        self.now = self.now.max(due);
+        self.apply(Input::Timer { id: id.clone() });
+    }
+
+    pub fn model(&mut self, event: StepEvent<'static>) {
+        let (step, attempt) = self.model;
+        self.apply(Input::Model { step, attempt, event });
+    }
+
+    pub fn apply(&mut self, input: Input) {
+        let mut out = Out::default();
+        self.turn.apply(input, self.now, &mut out);
+        self.take(out);
+        if let Some(after) = self.after {
+            after(self);
+        }
+    }
+
+    pub fn take(&mut self, out: Out) {
+        for event in &out.events {
+            self.lines.extend(self.render(event));
+        }
+        self.log.extend(out.events);
+        self.beside.extend(out.beside);
+        let mut answers = Vec::new();
+        for action in out.actions {
+            match action {
+                Action::CallModel { step, attempt, request, .. } => {
+                    self.model = (step, attempt);
+                    self.requests.push(*request);
+                }
+                Action::AbortModel { .. } => self.lines.push("! abort model".into()),
+                Action::Validate { call, version, .. } => {
+                    let label = self.label(Some(&call));
+                    let verdict = match self.invalid.remove(&label) {
+                        Some(message) => Verdict::Invalid { message },
+                        None => Verdict::Valid,
+                    };
+                    answers.push(Input::Validated { call, version, verdict });
+                }
+                Action::StartTool { call, attempt, .. } => self.running.push((call, attempt)),
+                Action::CancelTool { call, attempt } => {
+                    self.lines.push(format!("! cancel {} {attempt}", self.label(Some(&call))));
+                }
+                Action::SetTimer { id, at } => self.timers.push((at, id)),
+            }
+        }
+        for answer in answers {
+            self.apply(answer);
+        }
+    }
+
+    fn label(&self, id: Option<&CallId>) -> String {
+        let Some(id) = id else { return String::new() };
+        // `t.1` is A, `t.2` is B: by order of appearance in the turn.
+        let ordinal: u8 = id.as_str().rsplit('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        char::from(b'A' + ordinal.saturating_sub(1)).to_string()
+    }
+
+    /// One event as a line; those that are always there and say nothing new are left out.
+    fn render(&self, event: &Event) -> Option<String> {
+        let id = self.label(event.tool_id.as_ref());
+        Some(match &event.kind {
+            EventKind::StreamStart { .. } | EventKind::BlockEnd | EventKind::SessionStats(_) => return None,
+            EventKind::StepStart { model, attempt, tools_offered, .. } => {
+                let tools = if tools_offered.is_empty() { " no tools" } else { "" };
+                format!("step {} {model} try {attempt}{tools}", event.step.unwrap_or(0))
+            }
+            EventKind::StepEnd { finish, .. } => match finish {
+                Some(finish) => format!("step end {}", word(finish)),
+                None => "step end".into(),
+            },
+            EventKind::BlockStart(BlockStart::Notice { code, .. }) => format!("notice {code}"),
+            EventKind::BlockStart(BlockStart::Error(fault)) => format!("error block {}", fault.code),
+            EventKind::BlockStart(BlockStart::Text { code: Some(code) }) => format!("block {code}"),
+            EventKind::BlockStart(_) => return None,
+            EventKind::ContentDelta { text } => format!("text {text}"),
+            EventKind::Thinking { text } => format!("thinking {text}"),
+            EventKind::ToolUse { tool_name, supersedes, .. } => match supersedes {
+                Some(old) => format!("use {id} {tool_name} instead of {}", self.label(Some(old))),
+                None => format!("use {id} {tool_name}"),
+            },
+            EventKind::ToolInputDelta { .. } => return None,
+            EventKind::ToolInputReset => format!("reset {id}"),
+            EventKind::ToolInput(input) => match (&input.arguments, &input.raw) {
+                (Some(value), _) => format!("input {id} {value}"),
+                (None, raw) => format!("broken {id} {}", raw.clone().unwrap_or_default()),
+            },
+            EventKind::ApprovalRequest { rule, .. } => format!("ask {id} {rule}"),
+            EventKind::ApprovalResolved { decision, by, .. } => {
+                format!("answer {id} {} by {by}", word(decision))
+            }
+            EventKind::ToolStart { early, attempt, .. } => {
+                format!("start {id}{}{}", if *early { " early" } else { "" }, again(*attempt))
+            }
+            EventKind::ToolProgress(_) => format!("progress {id}"),
+            EventKind::ToolResult(result) => {
+                let what = match (&result.error, &result.output) {
+                    (Some(error), _) if error.code != word(&result.status) => format!(" ({})", error.code),
+                    (None, Some(output)) => format!(" {output}"),
+                    _ => String::new(),
+                };
+                format!("result {id} {}{what}", word(&result.status))
+            }
+            EventKind::Waiting { reason, until, .. } => {
+                let until = until.map_or(0, |until| until - self.now);
+                format!("waiting {} {until}", word(reason))
+            }
+            EventKind::Problem { code, .. } => format!("problem {code}"),
+            EventKind::Error(fault) => format!("error {}", fault.code),
+            EventKind::TurnResumed { epoch } => format!("resumed {epoch}"),
+            EventKind::StreamEnd { status } => format!("end {}", word(status)),
+            other => format!("{other:?}"),
+        })
+    }
+
+    pub fn message(&self) -> fold::Message {
+        fold::Message::of(&self.log)
+    }
+}
+
+fn again(attempt: u32) -> String {
+    if attempt > 1 { format!(" again {attempt}") } else { String::new() }
+}
+
+pub fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(ToOwned::to_owned))
+        .unwrap_or_default()
+}
+
+pub fn finish_reasons() -> [FinishReason; 7] {
+    use FinishReason as F;
+    [F::Stop, F::Length, F::ToolCalls, F::ContentFilter, F::Pause, F::Error, F::Other]
+}
