@@ -272,18 +272,18 @@ impl Machine<'_> {
     // --- what tools and people say ---
 
     pub(crate) fn validated(&mut self, call: &CallId, version: u32, verdict: Verdict) {
-        if let Some((asked, answer)) = self.live.checks.get_mut(call) {
-            if *asked == version && answer.is_none() {
-                *answer = Some(verdict);
-            }
+        if let Some((asked, answer @ None)) = self.live.checks.get_mut(call)
+            && *asked == version
+        {
+            *answer = Some(verdict);
         }
     }
 
     pub(crate) fn tool_progress(&mut self, call: &CallId, attempt: u32, progress: Progress) {
-        if let Some(at) = self.running(call, attempt) {
-            if self.record.calls[at].progress_events < self.setup.limits.progress_events_max {
-                self.emit(self.about_call(at), EventKind::ToolProgress(progress));
-            }
+        if let Some(at) = self.running(call, attempt)
+            && self.record.calls[at].progress_events < self.setup.limits.progress_events_max
+        {
+            self.emit(self.about_call(at), EventKind::ToolProgress(progress));
         }
     }
 

@@ -118,7 +118,8 @@ impl ToolInput {
     /// Final arguments.
     pub(crate) fn sealed(arguments: &Arguments, seal: throughline_wire::Seal) -> Self {
         // The text is what is run and echoed; it is repeated only where the value does not give it back.
-        let text = (arguments.value.to_string() != arguments.text).then(|| arguments.text.clone());
+        let compact = arguments.value.to_string();
+        let text = (compact != arguments.text).then(|| arguments.text.clone());
         Self {
             input_summary: summary::of_value(&arguments.value),
             arguments: Some(arguments.value.clone()),

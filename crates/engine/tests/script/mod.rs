@@ -279,10 +279,10 @@ impl World {
     fn current(&self, label: &str) -> CallId {
         let mut id = self.labels[label].clone();
         for event in &self.log {
-            if let EventKind::ToolUse { supersedes: Some(old), .. } = &event.kind {
-                if *old == id {
-                    id = event.tool_id.clone().expect("an id");
-                }
+            if let EventKind::ToolUse { supersedes: Some(old), .. } = &event.kind
+                && *old == id
+            {
+                id = event.tool_id.clone().expect("an id");
             }
         }
         id
