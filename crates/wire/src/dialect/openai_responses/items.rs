@@ -175,9 +175,10 @@ impl Items {
     /// `output_item.done`: the item of that index, unless a different one was complete there before.
     pub(super) fn done(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
         let kind = Kind::of(item);
-        let known = self
-            .of_event(event)
-            .or_else(|| item.nonempty("id").and_then(|id| self.by_item_id.get(id.as_ref())).copied());
+        let has_index = event.get("output_index").is_some();
+        let by_id =
+            item.nonempty("id").filter(|_| !has_index).and_then(|id| self.by_item_id.get(id.as_ref()));
+        let known = by_id.copied().or_else(|| self.of_event(event));
         match known.map(|at| (at, &self.items[at])) {
             Some((at, known)) if known.kind == kind && !known.done => (at, IsNew::No),
             Some((at, known)) if known.kind == kind => match kind {
