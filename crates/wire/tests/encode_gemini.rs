@@ -169,6 +169,24 @@ fn broken_arguments_are_valid_and_true() {
 }
 
 #[test]
+fn invented_names_are_plain() {
+    for (name, expect) in [("default_api.f:g", "default_api.f:g"), ("2 x", "_2_x"), ("", "unnamed")] {
+        let parts = json!([{"functionCall": {"name": name, "args": {}}}]);
+        let step = closed("", vec![(call("t-0", None, name, json!({})), denied())]);
+        check(
+            "m",
+            vec![Message::Step(echoed(Dialect::Gemini, "m", parts, step))],
+            json!([
+                {"role": "model", "parts": [{"functionCall": {"name": expect, "args": {}}}]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": expect, "response": {"error": denied().told_to_model()}}},
+                ]},
+            ]),
+        );
+    }
+}
+
+#[test]
 fn pictures_and_files() {
     let parts = vec![
         UserPart::Image(history::picture()),

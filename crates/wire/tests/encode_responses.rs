@@ -168,6 +168,18 @@ fn every_outcome_is_an_output_and_broken_arguments_are_valid_and_true() {
 }
 
 #[test]
+fn invented_names_are_plain() {
+    let items = json!([{"type": "function_call", "id": "fc_1", "call_id": "c", "name": "multi_tool_use.parallel", "arguments": "{}"}]);
+    let step = closed("", vec![(call("t-0", Some("c"), "multi_tool_use.parallel", json!({})), denied())]);
+    let expect = json!([
+        {"type": "function_call", "call_id": "c", "name": "multi_tool_use_parallel", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": denied().told_to_model()},
+    ]);
+    check(vec![Message::Step(step.clone())], expect.clone());
+    check(vec![Message::Step(echoed(Dialect::OpenaiResponses, "m", items, step))], expect);
+}
+
+#[test]
 fn pictures_and_files() {
     let parts = vec![
         UserPart::Text { text: "What is this?".into() },

@@ -6,6 +6,7 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod bedrock;
+mod call_name;
 pub(crate) mod cohere;
 mod extra;
 pub(crate) mod gemini;

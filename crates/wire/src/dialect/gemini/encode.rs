@@ -5,12 +5,13 @@
 //! the model's own or the sentinel for steps that another model wrote.
 
 use super::schema;
-use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
+use crate::dialect::{Dialect, EncodedRequest, Transfer, call_name, extra};
 use crate::profile::Profile;
 use crate::vocabulary::{
     Call, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
 };
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Stands for the signature of a call that this model did not write.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -172,6 +173,7 @@ impl History<'_> {
             if !same_id || echoed["name"] != call.name.as_str() {
                 return None;
             }
+            echoed["name"] = name_of(call).into();
             if call.arguments.is_err() {
                 echoed["args"] = call.arguments_object();
             }
@@ -186,7 +188,8 @@ impl History<'_> {
             parts.push(json!({ "text": step.text }));
         }
         for (nth, (call, _)) in step.calls.iter().enumerate() {
-            let mut part = json!({ "functionCall": { "name": call.name, "args": call.arguments_object() } });
+            let mut part =
+                json!({ "functionCall": { "name": name_of(call), "args": call.arguments_object() } });
             if nth == 0 && self.generation == Generation::Three {
                 part["thoughtSignature"] = NO_SIGNATURE.into();
             }
@@ -207,7 +210,7 @@ impl History<'_> {
             }
         }
         let key = if outcome.is_error() { "error" } else { "output" };
-        let mut response = json!({ "name": call.name, "response": { key: told } });
+        let mut response = json!({ "name": name_of(call), "response": { key: told } });
         if !id.is_null() {
             response["id"] = id;
         }
@@ -221,6 +224,15 @@ impl History<'_> {
             }
         }
         json!({ "functionResponse": response })
+    }
+}
+
+/// Letters, digits and `_-.:`, with a letter or `_` in front.
+fn name_of(call: &Call) -> Cow<'_, str> {
+    let name = call_name::plain(call.name.as_str(), &['.', ':']);
+    match name.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() || first == '_' => name,
+        _ => Cow::Owned(call_name::plain(&format!("_{name}"), &['.', ':']).into_owned()),
     }
 }
 

@@ -6,12 +6,13 @@
 //! request again with `{"include": null}` in the settings' `extra`, which takes the field out.
 
 use super::call_ids::CallIds;
-use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
+use crate::dialect::{Dialect, EncodedRequest, Transfer, call_name, extra};
 use crate::profile::Profile;
 use crate::vocabulary::{
     Call, CallKind, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
 };
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
     let mut input = Input { request, profile, ids: CallIds::default(), items: Vec::new() };
@@ -127,6 +128,7 @@ impl Input<'_> {
                     }
                     let key = if call.kind == CallKind::Custom { "input" } else { "arguments" };
                     item.insert(key.to_owned(), call.arguments_text().into());
+                    item.insert("name".to_owned(), name_of(call).into());
                     item.insert("call_id".to_owned(), id.as_str().into());
                     // Nothing is stored, so an id would be looked up in vain (HTTP 404 "Item not found").
                     item.shift_remove("id");
@@ -178,14 +180,19 @@ fn rebuild(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
     for ((call, _), id) in step.calls.iter().zip(ids) {
         items.push(match call.kind {
             CallKind::Function => json!({
-                "type": "function_call", "call_id": id, "name": call.name, "arguments": call.arguments_text(),
+                "type": "function_call", "call_id": id, "name": name_of(call), "arguments": call.arguments_text(),
             }),
             CallKind::Custom => json!({
-                "type": "custom_tool_call", "call_id": id, "name": call.name, "input": call.arguments_text(),
+                "type": "custom_tool_call", "call_id": id, "name": name_of(call), "input": call.arguments_text(),
             }),
         });
     }
     items
+}
+
+/// `^[a-zA-Z0-9_-]+$`, also in history.
+fn name_of(call: &Call) -> Cow<'_, str> {
+    call_name::plain(call.name.as_str(), &[])
 }
 
 fn output_type(call: &Call) -> &'static str {

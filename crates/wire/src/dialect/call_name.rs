@@ -1,0 +1,35 @@
+//! Names of calls that a model invented. Offered names are plain already; what a model calls may be anything
+//! (`multi_tool_use.parallel`, quirk P7) or nothing (T16), and upstreams check names in history as well.
+
+use std::borrow::Cow;
+
+/// Longest name that OpenAI and Gemini accept.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The name with `_` for everything but letters, digits, `_`, `-` and `also`; never empty, never too long.
+pub(super) fn plain<'n>(name: &'n str, also: &[char]) -> Cow<'n, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || also.contains(&c);
+    if name.is_empty() {
+        return Cow::Borrowed("unnamed");
+    }
+    if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(NAME_BYTES_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        let check = |name: &str, also: &[char], expect: &str| assert_eq!(plain(name, also), expect);
+        check("get_weather-2", &[], "get_weather-2");
+        check("multi_tool_use.parallel", &[], "multi_tool_use_parallel");
+        check("default_api.f:g", &['.', ':'], "default_api.f:g");
+        check("天气", &[], "__");
+        check("", &[], "unnamed");
+        check(&"x".repeat(65), &[], &"x".repeat(64));
+    }
+}
