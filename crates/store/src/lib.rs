@@ -12,7 +12,7 @@
 //! log.append("turn_1", claim.epoch, vec![
 //!     Record::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#),
 //!     Record::new(2, "stream_end", Durability::Power, r#"{"type":"stream_end"}"#),
-//! ]).await?;
+//! ].into()).await?;
 //!
 //! let mut tail = log.tail("turn_1", 0).await?;
 //! assert_eq!(tail.next().await?.map(|records| records.len()), Some(2));
@@ -23,5 +23,5 @@
 mod log;
 mod memory;
 
-pub use log::{Ack, Claim, Durability, Epoch, Log, LogError, Record, STREAM_END, Tail};
+pub use log::{Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Record, STREAM_END, Tail};
 pub use memory::{MemoryLimits, MemoryLog};

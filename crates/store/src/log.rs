@@ -45,6 +45,30 @@ impl Record {
     }
 }
 
+/// What must be echoed to an upstream, kept beside the log and never served to viewers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The step that it belongs to.
+    pub step: u32,
+    /// Never looked into.
+    pub payload: Bytes,
+}
+
+/// What is appended at once: all of it or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Dense, continuing the log. May be empty.
+    pub records: Vec<Record>,
+    /// Written in the same transaction.
+    pub beside: Vec<Beside>,
+}
+
+impl From<Vec<Record>> for Batch {
+    fn from(records: Vec<Record>) -> Self {
+        Self { records, beside: Vec::new() }
+    }
+}
+
 /// The right to append to a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -127,10 +151,13 @@ pub trait Log: Send + Sync {
     async fn claim(&self, turn: &str) -> Result<Claim, LogError>;
 
     /// Appends a batch. An empty one is acknowledged without effect.
-    async fn append(&self, turn: &str, epoch: Epoch, records: Vec<Record>) -> Result<Ack, LogError>;
+    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError>;
 
     /// At most `records_max` records with a number above `after` (0 = from the beginning), oldest first. Does not wait.
     async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError>;
+
+    /// Everything that was written beside the turn, oldest first.
+    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError>;
 
     /// A cursor behind `after` that follows the turn to its end.
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError>;

@@ -1,6 +1,6 @@
 //! A log that lives as long as the process: for one-off commands, embedding without a database, and tests.
 
-use crate::log::{Ack, Claim, Epoch, Log, LogError, Record, STREAM_END, Tail};
+use crate::log::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, Record, STREAM_END, Tail};
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ pub struct MemoryLimits {
     /// Ended turns kept for late readers; the one that ended first goes first. A reader that is already following a
     /// turn keeps it. Default 1,024.
     pub ended_turns_max: usize,
-    /// Payload of one turn. Default 256 MiB.
+    /// Payload of one turn, in bytes. Default 256 MiB.
     pub turn_bytes_max: usize,
     /// Records given to a tail at once, so that a late viewer does not clone a whole turn. Default 512.
     pub tail_records_max: usize,
@@ -48,6 +48,7 @@ struct OneTurn {
 struct State {
     epoch: u64,
     records: Vec<Record>,
+    beside: Vec<Beside>,
     bytes: usize,
 }
 
@@ -93,9 +94,9 @@ impl Log for MemoryLog {
         Ok(Claim { epoch: Epoch(state.epoch), last_seq: state.records.len() as u64 })
     }
 
-    async fn append(&self, id: &str, epoch: Epoch, records: Vec<Record>) -> Result<Ack, LogError> {
+    async fn append(&self, id: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
         let turn = self.turn(id)?;
-        let progress = turn.append(epoch, records, self.limits.turn_bytes_max)?;
+        let progress = turn.append(epoch, batch, self.limits.turn_bytes_max)?;
         let was = turn.progress.send_replace(progress);
         if progress.ended && !was.ended {
             self.retire(id);
@@ -107,6 +108,10 @@ impl Log for MemoryLog {
         Ok(self.turn(id)?.read(after, records_max))
     }
 
+    async fn read_beside(&self, id: &str) -> Result<Vec<Beside>, LogError> {
+        Ok(lock(&self.turn(id)?.state).beside.clone())
+    }
+
     async fn tail(&self, id: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
         let turn = self.turn(id)?;
         let progress = turn.progress.subscribe();
@@ -115,14 +120,16 @@ impl Log for MemoryLog {
 }
 
 impl OneTurn {
-    fn append(&self, epoch: Epoch, records: Vec<Record>, bytes_max: usize) -> Result<Progress, LogError> {
+    fn append(&self, epoch: Epoch, batch: Batch, bytes_max: usize) -> Result<Progress, LogError> {
+        let Batch { records, beside } = batch;
         let turn = || self.id.clone();
         let mut state = lock(&self.state);
         if epoch.0 != state.epoch {
             return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: state.epoch });
         }
         let mut ended = state.records.last().is_some_and(|record| record.kind == STREAM_END);
-        let mut bytes = state.bytes;
+        let beside_bytes: usize = beside.iter().map(|beside| beside.payload.len()).sum();
+        let mut bytes = state.bytes.saturating_add(beside_bytes);
         for (expected, record) in (state.records.len() as u64 + 1..).zip(&records) {
             if ended {
                 return Err(LogError::Ended { turn: turn() });
@@ -139,6 +146,7 @@ impl OneTurn {
         }
         state.bytes = bytes;
         state.records.extend(records);
+        state.beside.extend(beside);
         Ok(Progress { last_seq: state.records.len() as u64, ended })
     }
 

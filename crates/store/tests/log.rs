@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 use std::time::Duration;
-use throughline_store::{Durability, Epoch, Log, LogError, MemoryLimits, MemoryLog, Record};
+use throughline_store::{Batch, Beside, Durability, Epoch, Log, LogError, MemoryLimits, MemoryLog, Record};
 
 const TURN: &str = "turn_1";
 
-fn records(numbers: impl IntoIterator<Item = u64>) -> Vec<Record> {
-    numbers.into_iter().map(|seq| Record::new(seq, "content_delta", Durability::Process, "{}")).collect()
+fn records(numbers: impl IntoIterator<Item = u64>) -> Batch {
+    let delta = |seq| Record::new(seq, "content_delta", Durability::Process, "{}");
+    numbers.into_iter().map(delta).collect::<Vec<_>>().into()
 }
 
-fn end(seq: u64) -> Record {
-    Record::new(seq, "stream_end", Durability::Power, "{}")
+fn end(seq: u64) -> Batch {
+    vec![Record::new(seq, "stream_end", Durability::Power, "{}")].into()
 }
 
 fn numbers(records: &[Record]) -> Vec<u64> {
@@ -55,9 +56,11 @@ async fn a_former_owner_is_fenced_off() {
 #[tokio::test]
 async fn nothing_follows_the_last_record() {
     let (log, epoch) = claimed().await;
-    let inside = log.append(TURN, epoch, vec![end(1), records([2]).remove(0)]).await;
+    let mut behind_the_end = end(1);
+    behind_the_end.records.extend(records([2]).records);
+    let inside = log.append(TURN, epoch, behind_the_end).await;
     assert_eq!(inside, Err(LogError::Ended { turn: TURN.into() }));
-    log.append(TURN, epoch, vec![end(1)]).await.unwrap();
+    log.append(TURN, epoch, end(1)).await.unwrap();
     let after = log.append(TURN, epoch, records([2])).await;
     assert_eq!(after, Err(LogError::Ended { turn: TURN.into() }));
 }
@@ -108,7 +111,7 @@ async fn a_tail_waits_for_each_record_and_ends_with_the_turn() {
     log.append(TURN, epoch, records(1..=2)).await.unwrap();
     tokio::task::yield_now().await;
     log.append(TURN, epoch, records([3])).await.unwrap();
-    log.append(TURN, epoch, vec![end(4)]).await.unwrap();
+    log.append(TURN, epoch, end(4)).await.unwrap();
     assert_eq!(reader.await.unwrap(), [1, 2, 3, 4]);
 
     // A second one, late and from the middle, sees the same.
@@ -117,6 +120,18 @@ async fn a_tail_waits_for_each_record_and_ends_with_the_turn() {
     assert_eq!(late.next().await.unwrap(), None);
     let mut behind_the_end = log.tail(TURN, 9).await.unwrap();
     assert_eq!(behind_the_end.next().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_beside_the_log_is_written_with_its_batch_or_not_at_all() {
+    let (log, epoch) = claimed().await;
+    let beside = |step| vec![Beside { step, payload: "{}".into() }];
+    log.append(TURN, epoch, Batch { records: Vec::new(), beside: beside(1) }).await.unwrap();
+    let gap = Batch { beside: beside(2), ..records([7]) };
+    log.append(TURN, epoch, gap).await.unwrap_err();
+    log.append(TURN, epoch, Batch { beside: beside(3), ..records([1]) }).await.unwrap();
+    let steps: Vec<u32> = log.read_beside(TURN).await.unwrap().iter().map(|beside| beside.step).collect();
+    assert_eq!(steps, [1, 3]);
 }
 
 // R: R2
@@ -129,7 +144,7 @@ async fn every_limit_of_the_memory_log_holds() {
     log.append(TURN, epoch, records(1..=5)).await.unwrap();
     let over = log.append(TURN, epoch, records([6])).await;
     assert_eq!(over, Err(LogError::Full { turn: TURN.into(), limit: "turn_bytes_max" }));
-    log.append(TURN, epoch, vec![end(6)]).await.expect("a full turn can still end");
+    log.append(TURN, epoch, end(6)).await.expect("a full turn can still end");
 
     let mut tail = log.tail(TURN, 0).await.unwrap();
     let mut batches = Vec::new();
@@ -140,7 +155,7 @@ async fn every_limit_of_the_memory_log_holds() {
 
     let mut follower = log.tail(TURN, 4).await.unwrap();
     let epoch = log.claim("turn_2").await.unwrap().epoch;
-    log.append("turn_2", epoch, vec![end(1)]).await.unwrap();
+    log.append("turn_2", epoch, end(1)).await.unwrap();
     assert_eq!(log.read(TURN, 0, 9).await, Err(LogError::UnknownTurn { turn: TURN.into() }));
     assert_eq!(numbers(&log.read("turn_2", 0, 9).await.unwrap()), [1]);
     assert_eq!(numbers(&follower.next().await.unwrap().unwrap()), [5, 6], "a reader keeps what it follows");

@@ -1,1 +1,48 @@
-//! Placeholder.
+//! One turn, one message, one stream: ask a model, run the tools that it calls, and read ONE message that begins with
+//! the first token and never breaks off.
+//!
+//! This crate never serves HTTP, never prints, never reads configuration or the environment unless told to, and never
+//! decides anything about a turn: every rule is in [`engine`], which is pure.
+//!
+//! - [`Throughline`]: the application, with a worked example.
+//! - [`Turn`]: events as they come ([`Event`]), and the message that they add up to.
+//! - [`Conversation`]: turns that know what was said before.
+//! - [`Upstream`]: where models are; [`known`] has seventeen of them by name.
+//! - [`config`]: `throughline.toml`, the environment and flags.
+//! - [`tools`]: how a Rust function becomes a tool.
+//!
+//! Tools that change something ask first; see [`Approval`]. A turn that fails says so in its events and in its message,
+//! never by a panic and never by an `Err` in mid-stream.
+
+pub mod config;
+pub mod known;
+
+mod agent;
+mod app;
+mod approval;
+mod clock;
+mod closest;
+mod conversation;
+mod driver;
+mod error;
+mod input;
+mod secret;
+mod turn;
+mod upstream;
+
+pub use agent::{Agent, ToolCall};
+pub use app::{Builder, Throughline, TurnRequest};
+pub use approval::{Answer, Approval, ApprovalAsk};
+pub use conversation::Conversation;
+pub use error::Error;
+pub use input::UserInput;
+pub use secret::Secret;
+pub use turn::{Accepted, Turn, TurnControl};
+pub use upstream::{Proxy, Timeouts, Upstream, UpstreamError};
+
+pub use throughline_engine as engine;
+pub use throughline_engine::fold::{Block, Message};
+pub use throughline_engine::{CallStatus, Decision, Event, EventKind, TurnStatus};
+pub use throughline_store as store;
+pub use throughline_tools as tools;
+pub use throughline_wire as wire;

@@ -1,0 +1,35 @@
+//! The time of a turn.
+
+use tokio::time::{Duration, Instant};
+
+/// Milliseconds since 1970 that never jump: read from the system once, then counted by the monotonic clock, so that a
+/// corrected system time moves no timer and no duration of a running turn. Follows tokio's virtual time in tests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    started: Instant,
+    started_ms: i64,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        let since_1970 =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            started: Instant::now(),
+            started_ms: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX / 2),
+        }
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX / 2);
+        self.started_ms.saturating_add(elapsed)
+    }
+
+    /// The instant of a time; at once if it has passed, a day from now if it is further away than that (the timer is
+    /// asked again then).
+    pub(crate) fn instant(&self, at_ms: i64) -> Instant {
+        let from_start = u64::try_from(at_ms.saturating_sub(self.started_ms)).unwrap_or(0);
+        let latest = self.started.elapsed() + Duration::from_secs(86_400);
+        self.started + Duration::from_millis(from_start).min(latest)
+    }
+}

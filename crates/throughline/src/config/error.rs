@@ -1,0 +1,177 @@
+//! What is wrong with the configuration, and exactly where.
+
+use crate::closest::closest;
+use std::fmt;
+use std::ops::Range;
+
+/// Where a setting came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// A place in the file.
+    File {
+        /// The file's name as it was given.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// In characters, from 1.
+        column: usize,
+        /// The line itself.
+        text: String,
+        /// How many characters of it are meant, at least 1.
+        width: usize,
+    },
+    /// The file as a whole: it cannot be read.
+    WholeFile {
+        /// The file's name as it was given.
+        file: String,
+    },
+    /// An environment variable.
+    Environment {
+        /// Its name.
+        variable: String,
+    },
+    /// A flag of the command, or a call of the library.
+    Given {
+        /// What it is called.
+        name: String,
+    },
+}
+
+/// One mistake in the configuration. Displayed as the compiler does it: message, place, the line with a caret under
+/// the place, and what would be valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub place: Place,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        let margin = match &self.place {
+            Place::File { file, line, column, text, width } => {
+                let margin = " ".repeat(line.to_string().len());
+                write!(f, "\n{margin}--> {file}:{line}:{column}")?;
+                write!(f, "\n{margin} |\n{line} | {text}")?;
+                write!(f, "\n{margin} | {}{}", blank(text, column - 1), "^".repeat((*width).max(1)))?;
+                margin
+            }
+            Place::WholeFile { file } => {
+                write!(f, "\n --> {file}")?;
+                String::from(" ")
+            }
+            Place::Environment { variable } => {
+                write!(f, "\n --> environment variable {variable}")?;
+                String::from(" ")
+            }
+            Place::Given { name } => {
+                write!(f, "\n --> {name}")?;
+                String::from(" ")
+            }
+        };
+        match &self.help {
+            Some(help) => write!(f, "\n{margin} = {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ConfigError {
+    /// An error at bytes `span` of `source`.
+    pub(crate) fn in_file(file: &str, source: &str, span: Range<usize>, message: impl Into<String>) -> Self {
+        let start = floor(source, span.start);
+        let end = floor(source, span.end.max(start));
+        let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
+        let text = source[line_start..line_end].trim_end_matches('\r').to_owned();
+        let place = Place::File {
+            file: file.to_owned(),
+            line: source[..start].matches('\n').count() + 1,
+            column: source[line_start..start].chars().count() + 1,
+            // A span over several lines is marked to the end of its first one.
+            width: source[start..end.min(line_end).max(start)].trim_end().chars().count().max(1),
+            text,
+        };
+        Self { message: message.into(), place, help: None }
+    }
+
+    pub(crate) fn whole_file(file: &str, message: impl Into<String>) -> Self {
+        Self { message: message.into(), place: Place::WholeFile { file: file.to_owned() }, help: None }
+    }
+
+    pub(crate) fn in_environment(variable: &str, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            place: Place::Environment { variable: variable.to_owned() },
+            help: None,
+        }
+    }
+
+    pub(crate) fn given(name: &str, message: impl Into<String>) -> Self {
+        Self { message: message.into(), place: Place::Given { name: name.to_owned() }, help: None }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds the valid names, the nearest one first if it is near.
+    pub(crate) fn valid_names<'a>(self, wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        if names.is_empty() {
+            return self;
+        }
+        let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        match closest(wrong, names) {
+            Some(near) => self.help(format!("did you mean `{near}`? valid here: {listed}")),
+            None => self.help(format!("valid here: {listed}")),
+        }
+    }
+
+    /// What the TOML reader found wrong, with the valid names taken out of its message.
+    pub(crate) fn from_toml(file: &str, source: &str, error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message();
+        let Some((what, expected)) = message.split_once(", expected ") else {
+            return Self::in_file(file, source, span, message);
+        };
+        let (Some(wrong), true) = (quoted(what).next(), what.starts_with("unknown ")) else {
+            return Self::in_file(file, source, span, message);
+        };
+        Self::in_file(file, source, span, what).valid_names(wrong, quoted(expected))
+    }
+}
+
+/// The texts between backticks, as serde writes names into its messages.
+fn quoted(message: &str) -> impl Iterator<Item = &str> {
+    message.split('`').skip(1).step_by(2)
+}
+
+/// White space as wide as the first `characters` of the line: tabs stay tabs, wide characters take two columns.
+fn blank(line: &str, characters: usize) -> String {
+    let wide = |c: char| matches!(c as u32, 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd);
+    line.chars()
+        .take(characters)
+        .map(|c| match c {
+            '\t' => "\t",
+            c if wide(c) => "  ",
+            _ => " ",
+        })
+        .collect()
+}
+
+fn floor(source: &str, mut at: usize) -> usize {
+    at = at.min(source.len());
+    while !source.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

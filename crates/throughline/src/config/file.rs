@@ -1,0 +1,303 @@
+//! What `throughline.toml` may say, field by field. Nothing else is accepted.
+
+use super::error::ConfigError;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use throughline_engine::{RetryPolicy, TurnLimits};
+use throughline_wire::{LeakedCalls, Limits, Profile, ReasoningEcho, ToolIdFormat};
+use toml::Spanned;
+
+/// The file.
+///
+/// ```
+/// let file = throughline::config::File::parse("throughline.toml", r#"
+///     [upstreams.deepseek]
+///     known = "deepseek"
+///
+///     [agents.default]
+///     model = "deepseek/deepseek-chat"
+///     tool_call = { enabled = true, max_iterations = 8 }
+/// "#)?;
+/// assert_eq!(file.agents["default"].tool_call.max_iterations, 8);
+///
+/// let error = throughline::config::File::parse("throughline.toml", "[agents.a]\nmodle = \"x/y\"").unwrap_err();
+/// assert!(error.to_string().contains("did you mean `model`?"), "{error}");
+/// # Ok::<(), throughline::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct File {
+    /// Model endpoints by the name that `model = "upstream/model"` uses.
+    pub upstreams: BTreeMap<String, Spanned<UpstreamSection>>,
+    /// Agents by name; `default` answers when none is named.
+    pub agents: BTreeMap<String, AgentSection>,
+    /// Bounds, for all agents.
+    pub limits: LimitsSection,
+    /// Settings of built-in tools.
+    pub tools: ToolsSection,
+    #[serde(skip)]
+    pub(crate) source: Source,
+}
+
+/// The text itself, for errors that are found later.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    pub(crate) file: String,
+    pub(crate) text: String,
+}
+
+impl File {
+    /// Reads the text of a file called `name`.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        let mut file: File =
+            toml::from_str(text).map_err(|error| ConfigError::from_toml(name, text, &error))?;
+        file.source = Source { file: name.to_owned(), text: text.to_owned() };
+        Ok(file)
+    }
+
+    /// Reads a file from disk.
+    pub fn load(path: &std::path::Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&name, &text),
+            Err(error) => {
+                Err(ConfigError::whole_file(&name, format!("cannot read the configuration: {error}")))
+            }
+        }
+    }
+
+    pub(crate) fn error<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> ConfigError {
+        ConfigError::in_file(&self.source.file, &self.source.text, at.span(), message)
+    }
+}
+
+/// `[upstreams.NAME]`: either `known`, or `dialect` and `base_url`; the rest changes what `known` says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UpstreamSection {
+    /// A name of [`known`](crate::known).
+    pub known: Option<Spanned<String>>,
+    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`.
+    pub dialect: Option<Spanned<String>>,
+    /// Where the dialect's path is appended.
+    pub base_url: Option<Spanned<String>>,
+    /// The environment variable that holds the key. A key itself is never written into the file.
+    pub key_env: Option<Spanned<String>>,
+    /// Further headers. `"$NAME"` takes the value of an environment variable.
+    pub headers: BTreeMap<String, Spanned<String>>,
+    /// `on` (default) or `off`: ask for whole replies (003 §4.1).
+    pub streaming: Option<Switch>,
+    /// `system` (default: the environment's proxies), `off`, or a URL.
+    pub proxy: Option<Spanned<String>>,
+    /// Time limits.
+    pub timeouts: TimeoutsSection,
+    /// Quirks that differ from those of `known`.
+    pub profile: ProfileSection,
+}
+
+/// `on` or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// `timeouts = { … }` of an upstream, in milliseconds; defaults in [`Timeouts`](crate::Timeouts).
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimeoutsSection {
+    /// To connect.
+    pub connect_ms: Option<u64>,
+    /// From the request to the first byte of the body.
+    pub first_byte_ms: Option<u64>,
+    /// Between two pieces of the body.
+    pub idle_ms: Option<u64>,
+    /// For everything.
+    pub total_ms: Option<u64>,
+}
+
+/// `profile = { … }` of an upstream; each field as in [`Profile`].
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "each field is documented where it is used: throughline_wire::Profile")]
+pub struct ProfileSection {
+    pub cumulative_arguments: Option<bool>,
+    pub placeholder_arguments: Option<bool>,
+    pub sequential_calls: Option<bool>,
+    pub leaked_calls: Option<LeakedCalls>,
+    pub reasoning_echo: Option<ReasoningEcho>,
+    pub tool_id_format: Option<ToolIdFormat>,
+    pub include_usage: Option<bool>,
+    pub vision: Option<bool>,
+    pub tool_choice_none: Option<bool>,
+    pub developer_role: Option<bool>,
+}
+
+impl ProfileSection {
+    pub(crate) fn over(self, base: Profile) -> Profile {
+        Profile {
+            cumulative_arguments: self.cumulative_arguments.unwrap_or(base.cumulative_arguments),
+            placeholder_arguments: self.placeholder_arguments.unwrap_or(base.placeholder_arguments),
+            sequential_calls: self.sequential_calls.unwrap_or(base.sequential_calls),
+            leaked_calls: self.leaked_calls.unwrap_or(base.leaked_calls),
+            reasoning_echo: self.reasoning_echo.unwrap_or(base.reasoning_echo),
+            tool_id_format: self.tool_id_format.unwrap_or(base.tool_id_format),
+            include_usage: self.include_usage.unwrap_or(base.include_usage),
+            vision: self.vision.unwrap_or(base.vision),
+            tool_choice_none: self.tool_choice_none.unwrap_or(base.tool_choice_none),
+            developer_role: self.developer_role.unwrap_or(base.developer_role),
+        }
+    }
+}
+
+/// `[agents.NAME]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSection {
+    /// `upstream/model`; the upstream is a section of the file or a known name.
+    pub model: Spanned<String>,
+    /// Models to go on with, before the first token only, when this one cannot be had.
+    #[serde(default)]
+    pub fallback: Vec<Spanned<String>>,
+    /// System prompt.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// 0 to 2.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// Most tokens to generate in a step.
+    #[serde(default)]
+    pub max_output_tokens: Option<u32>,
+    /// Further fields of the request body, merged at the top level as they are.
+    #[serde(default)]
+    pub extra: toml::Table,
+    /// Tools. An agent without it has none.
+    #[serde(default)]
+    pub tool_call: ToolCallSection,
+}
+
+/// `tool_call = { … }` of an agent: the fields and defaults of seed 002 §3.1, and `start`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolCallSection {
+    /// Whether the agent has tools. Default false.
+    pub enabled: bool,
+    /// `native`, `text` or `auto`. Default auto.
+    pub mode: Option<Spanned<Mode>>,
+    /// A group or one method, on or off; the more exact name wins. Default none.
+    pub tool_toggles: BTreeMap<String, bool>,
+    /// What is not named there. Default true.
+    pub default_tool_enabled: bool,
+    /// Steps with calls in a turn. Default 5.
+    pub max_iterations: u32,
+    /// Time limit of a tool that has none of its own, in milliseconds. Default 30,000.
+    pub timeout_ms: u64,
+    /// Ask before every call. Default false: only tools that change something ask.
+    pub require_confirmation: bool,
+    /// Run calls of a step beside each other. Default false.
+    pub parallel_execution: bool,
+    /// Text protocol. Default `vcp`.
+    pub protocol: Protocol,
+    /// When tools that change nothing start. Default eager.
+    pub start: Start,
+}
+
+impl Default for ToolCallSection {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            mode: None,
+            tool_toggles: BTreeMap::new(),
+            default_tool_enabled: true,
+            max_iterations: 5,
+            timeout_ms: 30_000,
+            require_confirmation: false,
+            parallel_execution: false,
+            protocol: Protocol::Vcp,
+            start: Start::Eager,
+        }
+    }
+}
+
+/// How calls travel (T3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Native; if the upstream refuses tools, the message says so and how to switch.
+    #[default]
+    Auto,
+    /// The upstream's own tool calling.
+    Native,
+    /// A text protocol, for models without tools.
+    Text,
+}
+
+impl Mode {
+    /// As in `stream_start`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Native => "native",
+            Mode::Text => "text",
+        }
+    }
+}
+
+/// Text protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// VCP blocks.
+    Vcp,
+}
+
+/// When tools that change nothing start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// While the model still talks.
+    Eager,
+    /// When it has finished.
+    AfterStream,
+}
+
+/// `[limits]`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsSection {
+    /// Bounds of a turn. `iterations_max` is the agent's `tool_call.max_iterations`, which wins.
+    pub turn: TurnLimits,
+    /// Bounds of the decoder.
+    pub decode: Limits,
+    /// Retries of a model call before its first token.
+    pub retry: RetryPolicy,
+}
+
+/// `[tools.…]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolsSection {
+    /// `files.list`, `files.read`, `files.search`.
+    pub files: FilesSection,
+    /// `http.fetch`.
+    pub http: HttpSection,
+}
+
+/// `[tools.files]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FilesSection {
+    /// Folders that may be read; none = the tools are not offered.
+    pub roots: Vec<std::path::PathBuf>,
+}
+
+/// `[tools.http]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpSection {
+    /// Private hosts that may be fetched all the same, as `host` or `host:port`.
+    pub allow: Vec<String>,
+}

@@ -1,0 +1,14 @@
+//! `throughline.toml`, the environment and flags: read strictly, layered purely.
+//!
+//! Never reads the environment or a clock by itself: both are given, so every combination is a test.
+
+mod error;
+mod file;
+mod resolve;
+
+pub use error::{ConfigError, Place};
+pub use file::{
+    AgentSection, File, FilesSection, HttpSection, LimitsSection, Mode, ProfileSection, Protocol, Start,
+    Switch, TimeoutsSection, ToolCallSection, ToolsSection, UpstreamSection,
+};
+pub use resolve::{DEFAULT_AGENT, DEMO, Environment, Flags, Settings, resolve};

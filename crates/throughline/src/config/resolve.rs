@@ -1,0 +1,424 @@
+//! The layers on top of each other: known upstreams, the file, the environment, flags.
+
+use super::error::ConfigError;
+use super::file::{AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection};
+use crate::agent::{Agent, ToolCall, parse_model};
+use crate::known;
+use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
+use std::collections::BTreeMap;
+use throughline_engine::{Execution, StartRule, UpstreamChoice};
+use throughline_tools::{Toggle, Toggles};
+use throughline_wire::{Dialect, Settings as Sampling, Transfer};
+use toml::Spanned;
+
+/// The agent that answers when none is named.
+pub const DEFAULT_AGENT: &str = "default";
+/// The built-in demo model, as upstream and as model. Whoever runs the turn must provide an upstream of this name.
+pub const DEMO: &str = "demo";
+
+/// The environment, as it is given.
+pub type Environment = BTreeMap<String, String>;
+
+/// What was said on the command line; it wins over everything.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--agent`.
+    pub agent: Option<String>,
+    /// `--model upstream/model`.
+    pub model: Option<String>,
+    /// `--mode auto|native|text`.
+    pub mode: Option<String>,
+    /// `--streaming on|off`.
+    pub streaming: Option<String>,
+}
+
+/// Everything decided.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Upstreams by name: those of the file, and known ones that a model names.
+    pub upstreams: BTreeMap<String, Upstream>,
+    /// Agents by name.
+    pub agents: BTreeMap<String, Agent>,
+    /// The one that answers.
+    pub agent: String,
+    /// Bounds.
+    pub limits: LimitsSection,
+    /// Settings of built-in tools.
+    pub tools: ToolsSection,
+}
+
+impl Settings {
+    /// Whether any agent wants the demo model, so that someone must provide it.
+    pub fn wants_demo(&self) -> bool {
+        let is_demo = |choice: &UpstreamChoice| choice.name == DEMO;
+        self.agents.values().any(|agent| agent.models.iter().any(is_demo))
+            && !self.upstreams.contains_key(DEMO)
+    }
+}
+
+/// Puts the layers on top of each other.
+///
+/// - `THROUGHLINE_AGENT`, `THROUGHLINE_MODEL`: as the flags.
+/// - `THROUGHLINE_STREAMING`, `THROUGHLINE_MODE`: for all upstreams; with `_NAME` behind it (`…_STREAMING_DEEPSEEK`)
+///   for one, which wins.
+/// - `THROUGHLINE_BASE_URL_NAME`: another address for one.
+/// - Keys: the variable that `key_env` or the table of known upstreams names.
+///
+/// No file, no environment, no flags = the demo model with tools.
+///
+/// # Errors
+/// The first mistake, with its place and the valid names.
+pub fn resolve(
+    file: Option<File>,
+    environment: &Environment,
+    flags: &Flags,
+) -> Result<Settings, ConfigError> {
+    let file = file.unwrap_or_default();
+    let layers = Layers { file: &file, environment, flags };
+    let mut upstreams = BTreeMap::new();
+    for (name, section) in &file.upstreams {
+        upstreams.insert(name.clone(), layers.upstream(name, section)?);
+    }
+    let mut agents = BTreeMap::new();
+    for (name, section) in &file.agents {
+        agents.insert(name.clone(), layers.agent(name, section, &mut upstreams)?);
+    }
+    let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
+    Ok(Settings { upstreams, agents, agent, limits: file.limits, tools: file.tools.clone() })
+}
+
+struct Layers<'a> {
+    file: &'a File,
+    environment: &'a Environment,
+    flags: &'a Flags,
+}
+
+/// Makes an error at the place that a setting came from.
+type At<'a> = &'a dyn Fn(String) -> ConfigError;
+
+impl Layers<'_> {
+    fn upstream(&self, name: &str, section: &Spanned<UpstreamSection>) -> Result<Upstream, ConfigError> {
+        let here = |message: String| self.file.error(section, message);
+        let wrong = |error: UpstreamError| here(error.to_string());
+        let s = section.get_ref();
+        let upstream = match (&s.known, &s.dialect, &s.base_url) {
+            (Some(known), _, _) => self.known(known)?.named(name).map_err(wrong)?,
+            (None, Some(dialect), Some(base_url)) => {
+                Upstream::new(name, self.dialect(dialect)?, base_url.get_ref()).map_err(
+                    |error| match error {
+                        UpstreamError::BadBaseUrl { .. } => self.file.error(base_url, error.to_string()),
+                        other => wrong(other),
+                    },
+                )?
+            }
+            (None, _, _) => {
+                let message =
+                    format!("upstream `{name}` has neither `known` nor both `dialect` and `base_url`");
+                let help = "known = \"…\", or dialect = \"openai-chat\" and base_url = \"https://…/v1\"";
+                return Err(here(message).help(help));
+            }
+        };
+        self.overlay(upstream, s, &here)
+    }
+
+    fn known(&self, name: &Spanned<String>) -> Result<Upstream, ConfigError> {
+        Upstream::known(name.get_ref()).map_err(|_| {
+            let message = format!("no upstream is known as `{}`", name.get_ref());
+            self.file.error(name, message).valid_names(name.get_ref(), known::names())
+        })
+    }
+
+    fn dialect(&self, name: &Spanned<String>) -> Result<Dialect, ConfigError> {
+        // Those that requests can be written in.
+        let writable = &Dialect::ALL[..5];
+        writable.iter().copied().find(|dialect| dialect.name() == name.get_ref()).ok_or_else(|| {
+            let message = format!("`{}` is not a dialect that can be sent", name.get_ref());
+            self.file
+                .error(name, message)
+                .valid_names(name.get_ref(), writable.iter().map(|dialect| dialect.name()))
+        })
+    }
+
+    /// What the section says on top of what `known` says, and the environment on top of that.
+    fn overlay(
+        &self,
+        mut upstream: Upstream,
+        s: &UpstreamSection,
+        here: At<'_>,
+    ) -> Result<Upstream, ConfigError> {
+        if s.known.is_some() {
+            if let Some(dialect) = &s.dialect {
+                upstream = upstream.dialect(self.dialect(dialect)?);
+            }
+            if let Some(base_url) = &s.base_url {
+                let wrong = |error: UpstreamError| self.file.error(base_url, error.to_string());
+                upstream = upstream.base_url(base_url.get_ref()).map_err(wrong)?;
+            }
+        }
+        if let Some(variable) = &s.key_env {
+            upstream.key_env = Some(variable.get_ref().clone());
+        }
+        for (name, value) in &s.headers {
+            let text = match value.get_ref().strip_prefix('$') {
+                None => value.get_ref().clone(),
+                Some(variable) => self.variable(variable).ok_or_else(|| {
+                    self.file.error(value, format!("the environment variable {variable} is not set"))
+                })?,
+            };
+            upstream =
+                upstream.header(name, text).map_err(|error| self.file.error(value, error.to_string()))?;
+        }
+        if let Some(proxy) = &s.proxy {
+            upstream.proxy = match proxy.get_ref().as_str() {
+                "system" => Proxy::System,
+                "off" => Proxy::Off,
+                url if url::Url::parse(url).is_ok() => Proxy::Url(url.to_owned()),
+                other => {
+                    let message = format!("`{other}` is not a proxy");
+                    return Err(self.file.error(proxy, message).help("\"system\", \"off\", or a URL"));
+                }
+            };
+        }
+        let base = Timeouts::default();
+        upstream.timeouts = Timeouts {
+            connect_ms: s.timeouts.connect_ms.unwrap_or(base.connect_ms),
+            first_byte_ms: s.timeouts.first_byte_ms.unwrap_or(base.first_byte_ms),
+            idle_ms: s.timeouts.idle_ms.unwrap_or(base.idle_ms),
+            total_ms: s.timeouts.total_ms.unwrap_or(base.total_ms),
+        };
+        let Timeouts { connect_ms, first_byte_ms, idle_ms, total_ms } = upstream.timeouts;
+        if [connect_ms, first_byte_ms, idle_ms, total_ms].contains(&0) {
+            return Err(here("a time limit of 0 ms lets nothing through".to_owned()));
+        }
+        upstream.profile = s.profile.over(upstream.profile);
+        if s.streaming == Some(Switch::Off) {
+            upstream.transfer = Transfer::Whole;
+        }
+        self.with_environment(upstream)
+    }
+
+    fn with_environment(&self, mut upstream: Upstream) -> Result<Upstream, ConfigError> {
+        if let Some(variable) = upstream.key_env.clone() {
+            let value = self.environment.get(&variable).cloned();
+            upstream = upstream.key_of(&variable, value);
+        }
+        let of_this = |what: &str| format!("THROUGHLINE_{what}_{}", shouted(&upstream.name));
+        let (base_url, streaming) = (of_this("BASE_URL"), of_this("STREAMING"));
+        if let Some(url) = self.variable(&base_url) {
+            let wrong = |error: UpstreamError| ConfigError::in_environment(&base_url, error.to_string());
+            upstream = upstream.base_url(&url).map_err(wrong)?;
+        }
+        // R: T13
+        for variable in ["THROUGHLINE_STREAMING", streaming.as_str()] {
+            if let Some(text) = self.variable(variable) {
+                upstream.transfer =
+                    transfer(&text, &|message| ConfigError::in_environment(variable, message))?;
+            }
+        }
+        if let Some(text) = &self.flags.streaming {
+            upstream.transfer = transfer(text, &|message| ConfigError::given("--streaming", message))?;
+        }
+        Ok(upstream)
+    }
+
+    fn agent(
+        &self,
+        name: &str,
+        section: &AgentSection,
+        upstreams: &mut BTreeMap<String, Upstream>,
+    ) -> Result<Agent, ConfigError> {
+        let mut models = Vec::new();
+        for text in std::iter::once(&section.model).chain(&section.fallback) {
+            models.push(self.model(text.get_ref(), upstreams, &|message| self.file.error(text, message))?);
+        }
+        let t = &section.tool_call;
+        let mode = match &t.mode {
+            Some(mode) => supported(*mode.get_ref(), &|message| self.file.error(mode, message))?,
+            None => Mode::Auto,
+        };
+        let default = if t.default_tool_enabled { Toggle::On } else { Toggle::Off };
+        let toggles = t.tool_toggles.iter().fold(Toggles::new(default), |toggles, (name, on)| {
+            toggles.set(name, if *on { Toggle::On } else { Toggle::Off })
+        });
+        if t.require_confirmation {
+            let message = "`require_confirmation` arrives with a later release";
+            let error = self.file.error(&section.model, format!("agent `{name}`: {message}"));
+            return Err(error.help("tools that change something ask in any case"));
+        }
+        let extra = match serde_json::to_value(&section.extra) {
+            Ok(serde_json::Value::Object(extra)) => extra,
+            _ => return Err(self.file.error(&section.model, "`extra` cannot be written as JSON")),
+        };
+        Ok(Agent {
+            name: name.to_owned(),
+            prompt: section.prompt.clone(),
+            settings: Sampling {
+                temperature: section.temperature,
+                max_output_tokens: section.max_output_tokens,
+                extra,
+            },
+            tool_call: ToolCall {
+                tools: if t.enabled { Toggle::On } else { Toggle::Off },
+                mode: self.mode_of(&models, mode)?,
+                toggles,
+                max_iterations: t.max_iterations,
+                timeout_ms: t.timeout_ms,
+                execution: if t.parallel_execution { Execution::Parallel } else { Execution::Serial },
+                start: match t.start {
+                    Start::Eager => StartRule::Eager,
+                    Start::AfterStream => StartRule::AfterStream,
+                },
+            },
+            models,
+        })
+    }
+
+    /// The mode that the environment or a flag sets for an agent on this upstream, else its own.
+    fn mode_of(&self, models: &[UpstreamChoice], own: Mode) -> Result<Mode, ConfigError> {
+        let mut mode = own;
+        let upstream = models.first().map(|choice| shouted(&choice.name)).unwrap_or_default();
+        for variable in ["THROUGHLINE_MODE".to_owned(), format!("THROUGHLINE_MODE_{upstream}")] {
+            if let Some(text) = self.variable(&variable) {
+                mode = parse_mode(&text, &|message| ConfigError::in_environment(&variable, message))?;
+            }
+        }
+        if let Some(text) = &self.flags.mode {
+            mode = parse_mode(text, &|message| ConfigError::given("--mode", message))?;
+        }
+        Ok(mode)
+    }
+
+    /// `upstream/model`; a known upstream that the file does not mention comes into being here.
+    fn model(
+        &self,
+        text: &str,
+        upstreams: &mut BTreeMap<String, Upstream>,
+        at: At<'_>,
+    ) -> Result<UpstreamChoice, ConfigError> {
+        if text == DEMO {
+            return Ok(UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() });
+        }
+        let choice = parse_model(text)
+            .map_err(|message| at(message).help("for example \"openai/gpt-5-mini\"; `demo` is built in"))?;
+        if choice.name == DEMO || upstreams.contains_key(&choice.name) {
+            return Ok(choice);
+        }
+        match Upstream::known(&choice.name) {
+            Ok(upstream) => {
+                upstreams.insert(choice.name.clone(), self.with_environment(upstream)?);
+                Ok(choice)
+            }
+            Err(_) => {
+                let names: Vec<&str> =
+                    upstreams.keys().map(String::as_str).chain(known::names()).chain([DEMO]).collect();
+                let message = format!("there is no upstream `{}`", choice.name);
+                Err(at(message).valid_names(&choice.name, names))
+            }
+        }
+    }
+
+    /// The agent that answers, with the model that the environment or a flag sets for it.
+    fn choose_agent(
+        &self,
+        agents: &mut BTreeMap<String, Agent>,
+        upstreams: &mut BTreeMap<String, Upstream>,
+    ) -> Result<String, ConfigError> {
+        const MODEL: &str = "THROUGHLINE_MODEL";
+        const AGENT: &str = "THROUGHLINE_AGENT";
+        let model = match (&self.flags.model, self.variable(MODEL)) {
+            (Some(text), _) => {
+                Some(self.model(text, upstreams, &|message| ConfigError::given("--model", message))?)
+            }
+            (None, Some(text)) => {
+                Some(self.model(&text, upstreams, &|message| ConfigError::in_environment(MODEL, message))?)
+            }
+            (None, None) => None,
+        };
+        let named = match (&self.flags.agent, self.variable(AGENT)) {
+            (Some(name), _) => Some((name.clone(), ConfigError::given("--agent", ""))),
+            (None, Some(name)) => Some((name, ConfigError::in_environment(AGENT, ""))),
+            (None, None) => None,
+        };
+        let name = match named {
+            Some((name, _)) if agents.contains_key(&name) => name,
+            // Without a file there is one agent, the default one.
+            Some((name, _)) if name == DEFAULT_AGENT && agents.is_empty() => name,
+            Some((name, error)) => {
+                let error = ConfigError { message: format!("there is no agent `{name}`"), ..error };
+                return Err(error.valid_names(&name, agents.keys().map(String::as_str)));
+            }
+            None if agents.contains_key(DEFAULT_AGENT) || agents.is_empty() => DEFAULT_AGENT.to_owned(),
+            None => match (agents.keys().next(), agents.len()) {
+                (Some(only), 1) => only.clone(),
+                _ => {
+                    let names = agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                    let message = format!("several agents ({names}) and none is called `default`");
+                    return Err(ConfigError::whole_file(&self.file.source.file, message)
+                        .help("name one with --agent, or call one `default`"));
+                }
+            },
+        };
+        match (agents.get_mut(&name), model) {
+            (Some(agent), Some(model)) => {
+                // Whoever names a model wants that one and no other.
+                agent.models = vec![model];
+                agent.tool_call.mode = self.mode_of(&agent.models, agent.tool_call.mode)?;
+            }
+            (Some(_), None) => {}
+            (None, model) => {
+                if model.is_none() && !upstreams.is_empty() {
+                    let message = "the file has upstreams but no agent, so no model is chosen";
+                    return Err(ConfigError::whole_file(&self.file.source.file, message)
+                        .help("[agents.default] with model = \"upstream/model\", or --model"));
+                }
+                let demo = || UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() };
+                let models = vec![model.unwrap_or_else(demo)];
+                let tool_call = ToolCall { mode: self.mode_of(&models, Mode::Auto)?, ..ToolCall::default() };
+                let settings = Sampling::default();
+                agents.insert(
+                    name.clone(),
+                    Agent { name: name.clone(), models, prompt: None, settings, tool_call },
+                );
+            }
+        }
+        Ok(name)
+    }
+
+    /// An empty variable is one that is not set.
+    fn variable(&self, name: &str) -> Option<String> {
+        self.environment.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+}
+
+/// `llama.cpp` as part of a variable's name: `LLAMA_CPP`.
+fn shouted(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+fn transfer(text: &str, at: At<'_>) -> Result<Transfer, ConfigError> {
+    match text {
+        "on" => Ok(Transfer::Stream),
+        "off" => Ok(Transfer::Whole),
+        other => Err(at(format!("streaming is `on` or `off`, not `{other}`"))),
+    }
+}
+
+fn parse_mode(text: &str, at: At<'_>) -> Result<Mode, ConfigError> {
+    match text {
+        "auto" => Ok(Mode::Auto),
+        "native" => Ok(Mode::Native),
+        "text" => supported(Mode::Text, at),
+        other => {
+            Err(at(format!("there is no mode `{other}`")).valid_names(other, ["auto", "native", "text"]))
+        }
+    }
+}
+
+// R: T3
+fn supported(mode: Mode, at: At<'_>) -> Result<Mode, ConfigError> {
+    match mode {
+        Mode::Auto | Mode::Native => Ok(mode),
+        Mode::Text => Err(at("text mode arrives with a later release".to_owned())
+            .help("use `auto` or `native`; for a model without tools set `tool_call.enabled = false`")),
+    }
+}

@@ -1,0 +1,105 @@
+//! Turns that know what was said before.
+
+use crate::app::{Throughline, TurnRequest};
+use crate::error::Error;
+use crate::input::UserInput;
+use crate::turn::{Turn, TurnControl};
+use std::sync::{Arc, Mutex, PoisonError};
+use throughline_engine::ConversationId;
+use throughline_wire::Message;
+use uuid::Uuid;
+
+/// A conversation: each turn is given what the ones before it added. The history is made of closed steps, in which
+/// every call has exactly one outcome, so it can be sent to any model of any dialect. R: T9
+///
+/// ```
+/// # use throughline_testkit as testkit;
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # use throughline::{Throughline, Upstream, wire::Dialect};
+/// # let server = testkit::Upstream::start(testkit::Queue::new([
+/// #     testkit::Script::new().say("Nice to meet you, Ada."), testkit::Script::new().say("Ada."),
+/// # ])).await?;
+/// # let upstream = Upstream::new("demo", Dialect::OpenaiChat, &server.base_url(testkit::Dialect::OpenaiChat))?;
+/// # let app = Throughline::builder().upstream(upstream).model("demo").build()?;
+/// let mut conversation = app.conversation();
+/// conversation.ask("I am Ada.").await?.finish().await;
+/// let answer = conversation.ask("Who am I?").await?.finish().await;
+/// assert_eq!(answer.text(), "Ada.");
+/// assert_eq!(conversation.history().len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Conversation {
+    app: Throughline,
+    id: ConversationId,
+    history: Arc<Mutex<Vec<Message>>>,
+    last: Option<TurnControl>,
+    /// What all turns of this conversation have in common.
+    template: TurnRequest,
+}
+
+impl Conversation {
+    pub(crate) fn new(app: Throughline) -> Self {
+        Self {
+            app,
+            id: ConversationId::new(format!("conv_{}", Uuid::now_v7().simple())),
+            history: Arc::default(),
+            last: None,
+            template: TurnRequest::default(),
+        }
+    }
+
+    /// Goes on from a history.
+    pub fn with_history(self, history: Vec<Message>) -> Self {
+        Self { history: Arc::new(Mutex::new(history)), ..self }
+    }
+
+    /// Its id, as in its turns' events.
+    pub fn id(&self) -> &ConversationId {
+        &self.id
+    }
+
+    /// From now on another agent answers.
+    pub fn set_agent(&mut self, agent: impl Into<String>) {
+        self.template.agent = Some(agent.into());
+    }
+
+    /// From now on this model answers, as `upstream/model`; `None` = the agent's own. The history fits any.
+    pub fn set_model(&mut self, model: Option<String>) {
+        self.template.model = model;
+    }
+
+    /// Starts the next turn. If the one before has been dropped or cancelled and is still ending, waits for its end.
+    ///
+    /// # Errors
+    /// As in [`Throughline::ask`]; the conversation stays as it was.
+    pub async fn ask(&mut self, input: impl Into<UserInput>) -> Result<Turn, Error> {
+        if let Some(last) = &self.last {
+            last.ended().await;
+        }
+        let request = TurnRequest {
+            input: input.into(),
+            history: self.history(),
+            conversation_id: Some(self.id.clone()),
+            ..self.template.clone()
+        };
+        let history = self.history.clone();
+        let at_end = move |added: Vec<Message>| {
+            history.lock().unwrap_or_else(PoisonError::into_inner).extend(added);
+        };
+        let turn = self.app.start_with(request, at_end).await?;
+        self.last = Some(turn.control());
+        Ok(turn)
+    }
+
+    /// What has been said, as far as turns have ended.
+    pub fn history(&self) -> Vec<Message> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets what has been said.
+    pub fn clear(&mut self) {
+        // A turn that is still running adds to the old history, which nobody reads any more.
+        self.history = Arc::default();
+    }
+}

@@ -1,0 +1,255 @@
+//! Performs one turn: gives the machine its inputs one at a time, appends its events, and does what it asks for once
+//! the log has them.
+//!
+//! Decides nothing. Every rule is the machine's or the outbox'; here are only sockets, tasks and timers.
+
+mod append;
+mod calls;
+mod model;
+mod questions;
+mod timers;
+
+pub(crate) use questions::ApprovalHandler;
+
+use crate::clock::Clock;
+use crate::upstream::UpstreamClient;
+use append::Appender;
+use calls::RunningTools;
+use futures_util::FutureExt;
+use model::ModelCall;
+use questions::Questions;
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use throughline_engine::{
+    Action, Decision, FailureKind, Input, Out, Outbox, Question, Turn, TurnSetup, TurnStart, UpstreamFailure,
+    Verdict,
+};
+use throughline_store::{Log, LogError};
+use throughline_tools::{Executor, Registry};
+use throughline_wire::{CallId, Message};
+use timers::Timers;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What someone outside wants of a running turn.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Answer { question: Question, decision: Decision, by: String, reason: Option<String> },
+    Cancel,
+    CancelCall(CallId),
+}
+
+/// Commands that may wait to be taken. One that finds no room waits at its sender.
+pub(crate) const COMMANDS_MAX: usize = 64;
+
+/// Everything that a turn needs of the world.
+pub(crate) struct World {
+    pub clock: Clock,
+    pub log: Arc<dyn Log>,
+    /// By place in [`TurnSetup::upstreams`].
+    pub upstreams: Vec<Arc<UpstreamClient>>,
+    pub registry: Arc<Registry>,
+    pub executor: Executor,
+    pub approval_handler: Option<ApprovalHandler>,
+    pub commands: mpsc::Receiver<Command>,
+    /// Nobody holds the turn any more: it is to be stopped.
+    pub abandoned: CancellationToken,
+}
+
+/// Drives a turn to its end and returns what it adds to the conversation. A panic anywhere, and a log that refuses, end
+/// the turn as interrupted: what the log holds is what happened.
+pub(crate) async fn drive(setup: TurnSetup, start: TurnStart, world: World) -> Vec<Message> {
+    let (clock, log, turn) = (world.clock, world.log.clone(), start.turn_id.clone());
+    let attempt = AssertUnwindSafe(Driver::run(setup.clone(), start.clone(), world)).catch_unwind().await;
+    match attempt {
+        Ok(Ok(history)) => history,
+        // Another owner writes this turn now; it will end it.
+        Ok(Err(LogError::Fenced { .. })) => Vec::new(),
+        Ok(Err(_)) | Err(_) => {
+            // A store that is lost cannot be told that it is lost; who follows the turn sees that its driver is gone.
+            append::end_as_interrupted(&*log, &turn, setup, start, clock).await.unwrap_or_default()
+        }
+    }
+}
+
+struct Driver {
+    machine: Turn,
+    outbox: Outbox,
+    out: Out,
+    clock: Clock,
+    model: ModelCall,
+    upstreams: Vec<Arc<UpstreamClient>>,
+    registry: Arc<Registry>,
+    tools: RunningTools,
+    timers: Timers,
+    questions: Questions,
+}
+
+/// Whether the senders of commands are still there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Senders {
+    There,
+    Gone,
+}
+
+impl Driver {
+    async fn run(setup: TurnSetup, start: TurnStart, world: World) -> Result<Vec<Message>, LogError> {
+        let World { clock, log, upstreams, registry, executor, approval_handler, mut commands, abandoned } =
+            world;
+        let mut appender = Appender::claim(log, &start.turn_id).await?;
+        let tools = RunningTools::new(&start.turn_id, &setup.tools, registry.clone(), executor);
+        let mut out = Out::default();
+        let machine = Turn::new(setup, start, clock.now(), &mut out);
+        let mut driver = Driver {
+            machine,
+            outbox: Outbox::new(),
+            out,
+            clock,
+            model: ModelCall::default(),
+            upstreams,
+            registry,
+            tools,
+            timers: Timers::default(),
+            questions: Questions::new(approval_handler),
+        };
+        driver.collect();
+
+        let mut senders = Senders::There;
+        let mut stopped = Stopped::No;
+        loop {
+            if !appender.is_busy()
+                && let Some(append) = driver.outbox.next_append()
+            {
+                appender.begin(append);
+            }
+            if driver.machine.is_over() && driver.outbox.is_empty() && !appender.is_busy() {
+                // Every call has an outcome once the turn is over.
+                return Ok(driver.machine.history().unwrap_or_default());
+            }
+            let next_timer = driver.timers.next();
+            tokio::select! {
+                // What has been promised to viewers comes first, then people, then tools; the model can wait, and does
+                // when the log is behind.
+                biased;
+                acknowledged = appender.done() => {
+                    acknowledged?;
+                    let released = driver.outbox.acknowledged();
+                    driver.questions.look_at(&released.events);
+                    driver.perform_all(released.actions);
+                    for input in driver.model.take_held() {
+                        driver.feed(input);
+                    }
+                }
+                () = abandoned.cancelled(), if stopped == Stopped::No => {
+                    stopped = Stopped::Yes;
+                    driver.feed(Input::Cancel);
+                }
+                command = commands.recv(), if senders == Senders::There => match command {
+                    Some(command) => driver.feed(input_of(command)),
+                    None => senders = Senders::Gone,
+                },
+                input = driver.questions.answered() => driver.feed(input),
+                input = driver.tools.next() => driver.feed(input),
+                () = timers::due(driver.clock, next_timer) => {
+                    for id in driver.timers.take_due(driver.clock.now()) {
+                        driver.feed(Input::Timer { id });
+                    }
+                }
+                // R: design §3a: while the outbox is full the upstream is not read.
+                item = driver.model.next(), if !driver.outbox.is_full() => {
+                    for input in driver.model.inputs_of(item, appender.state()) {
+                        driver.feed(input);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One input, and those that follow from it at once.
+    fn feed(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            self.machine.apply(input, self.clock.now(), &mut self.out);
+            inputs.extend(self.outbox.push(&mut self.out));
+            for action in self.outbox.ready() {
+                inputs.extend(self.perform(action));
+            }
+        }
+    }
+
+    /// What the machine yielded at its beginning.
+    fn collect(&mut self) {
+        for input in self.outbox.push(&mut self.out) {
+            self.feed(input);
+        }
+        let actions = self.outbox.ready();
+        self.perform_all(actions);
+    }
+
+    fn perform_all(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            if let Some(input) = self.perform(action) {
+                self.feed(input);
+            }
+        }
+    }
+
+    /// Does what an action says, or begins to. An answer that is there at once is returned.
+    fn perform(&mut self, action: Action) -> Option<Input> {
+        match action {
+            Action::CallModel { step, attempt, upstream, request } => {
+                let Some(client) = self.upstreams.get(upstream) else {
+                    let failure = UpstreamFailure {
+                        kind: FailureKind::Unsendable,
+                        status: None,
+                        message: format!("there is no upstream number {upstream}"),
+                        retry_after_ms: None,
+                    };
+                    return Some(Input::ModelFailed { step, attempt, failure });
+                };
+                self.model.begin(step, attempt, client.clone(), request, self.clock);
+                None
+            }
+            Action::AbortModel { step, attempt } => {
+                self.model.abort(step, attempt);
+                None
+            }
+            Action::Validate { call, version, tool, arguments } => {
+                let verdict = match self.registry.validate(&tool, &arguments) {
+                    Ok(()) => Verdict::Valid,
+                    Err(error) => Verdict::Invalid { message: error.to_string() },
+                };
+                Some(Input::Validated { call, version, verdict })
+            }
+            Action::StartTool { call, attempt, tool, arguments, early: _ } => {
+                self.tools.start(call, attempt, tool, arguments);
+                None
+            }
+            Action::CancelTool { call, attempt } => {
+                self.tools.cancel(&call, attempt);
+                None
+            }
+            Action::SetTimer { id, at } => {
+                self.timers.set(id, at);
+                None
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    No,
+    Yes,
+}
+
+fn input_of(command: Command) -> Input {
+    match command {
+        Command::Answer { question, decision, by, reason } => {
+            Input::Approval { question, decision, by, reason }
+        }
+        Command::Cancel => Input::Cancel,
+        Command::CancelCall(call) => Input::CancelCall { call },
+    }
+}

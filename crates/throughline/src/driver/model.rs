@@ -1,0 +1,126 @@
+//! The model call of a turn: one at a time, in a task of its own, read only when there is room.
+
+use crate::clock::Clock;
+use crate::upstream::{Batch, ModelItem, UpstreamClient};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use throughline_engine::{FailureKind, Input, UpstreamFailure};
+use throughline_wire::{ModelRequest, StepEvent};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Pieces of a reply that may wait to be taken. Each is what one read of the socket said; when there is no room the
+/// socket is not read.
+const ITEMS_MAX: usize = 8;
+/// Most bytes of deltas that are held together while the log is busy.
+const HELD_BYTES_MAX: usize = 64 << 10;
+
+/// The call that is going on, if any.
+#[derive(Default)]
+pub(super) struct ModelCall {
+    current: Option<Current>,
+    /// Deltas that came while an append was under way: neighbours are joined, so that a slow log gets fewer and larger
+    /// events (design §6).
+    held: Batch,
+}
+
+struct Current {
+    step: u32,
+    attempt: u32,
+    items: mpsc::Receiver<ModelItem>,
+    /// Dropping it drops the call, which closes the connection.
+    _task: AbortOnDropHandle<()>,
+}
+
+impl ModelCall {
+    /// Begins a call. One that is still going on is given up: the machine has asked for another.
+    pub(super) fn begin(
+        &mut self,
+        step: u32,
+        attempt: u32,
+        client: Arc<UpstreamClient>,
+        request: Box<ModelRequest>,
+        clock: Clock,
+    ) {
+        let (sender, items) = mpsc::channel(ITEMS_MAX);
+        let task = tokio::spawn(async move {
+            let call = AssertUnwindSafe(client.call(&request, &clock, sender.clone()));
+            if call.catch_unwind().await.is_err() {
+                // R: R3
+                let _ = sender
+                    .send(ModelItem::Failed(broken("reading the reply panicked; please report this")))
+                    .await;
+            }
+        });
+        self.held = Batch::default();
+        self.current = Some(Current { step, attempt, items, _task: AbortOnDropHandle::new(task) });
+    }
+
+    /// Gives a call up, if it is still the current one.
+    pub(super) fn abort(&mut self, step: u32, attempt: u32) {
+        if self.current.as_ref().is_some_and(|current| (current.step, current.attempt) == (step, attempt)) {
+            self.current = None;
+            self.held = Batch::default();
+        }
+    }
+
+    /// The next piece; never, if no call is going on. `None` = the call has ended without saying how.
+    pub(super) async fn next(&mut self) -> Option<ModelItem> {
+        match &mut self.current {
+            Some(current) => current.items.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What the machine is told about a piece now. Deltas alone can wait for a busy log.
+    pub(super) fn inputs_of(&mut self, item: Option<ModelItem>, log: LogState) -> Vec<Input> {
+        match item {
+            Some(ModelItem::Events(events)) => {
+                for event in events {
+                    self.held.push(event);
+                }
+                if log == LogState::Busy && self.held.is_only_deltas() && self.held.bytes() < HELD_BYTES_MAX {
+                    return Vec::new();
+                }
+                self.take_held()
+            }
+            Some(ModelItem::Failed(failure)) => self.end_with(failure),
+            None => self.end_with(broken("the call ended without saying how")),
+        }
+    }
+
+    /// What has been held back.
+    pub(super) fn take_held(&mut self) -> Vec<Input> {
+        let Some(Current { step, attempt, .. }) = self.current else { return Vec::new() };
+        let events = std::mem::take(&mut self.held).into_events();
+        if events.iter().any(|event| matches!(event, StepEvent::End(_))) {
+            self.current = None;
+        }
+        events.into_iter().map(|event| Input::Model { step, attempt, event }).collect()
+    }
+
+    fn end_with(&mut self, failure: UpstreamFailure) -> Vec<Input> {
+        let mut inputs = self.take_held();
+        if let Some(Current { step, attempt, .. }) = self.current.take() {
+            inputs.push(Input::ModelFailed { step, attempt, failure });
+        }
+        inputs
+    }
+}
+
+/// Whether an append is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogState {
+    Idle,
+    Busy,
+}
+
+fn broken(message: &str) -> UpstreamFailure {
+    UpstreamFailure {
+        kind: FailureKind::Broken,
+        status: None,
+        message: message.to_owned(),
+        retry_after_ms: None,
+    }
+}

@@ -1,0 +1,69 @@
+//! Timers of a turn: a heap, and one sleep for the earliest.
+
+use crate::clock::Clock;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use throughline_engine::{Millis, TimerId};
+
+/// Timers that have been set and are not due. Never taken back: the machine ignores those that it no longer needs.
+#[derive(Default)]
+pub(super) struct Timers(BinaryHeap<Reverse<(Millis, TimerId)>>);
+
+impl Timers {
+    pub(super) fn set(&mut self, id: TimerId, at: Millis) {
+        self.0.push(Reverse((at, id)));
+    }
+
+    /// When the earliest is due.
+    pub(super) fn next(&self) -> Option<Millis> {
+        self.0.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Those that are due, earliest first.
+    pub(super) fn take_due(&mut self, now: Millis) -> Vec<TimerId> {
+        let mut due = Vec::new();
+        while self.next().is_some_and(|at| at <= now)
+            && let Some(Reverse((_, id))) = self.0.pop()
+        {
+            due.push(id);
+        }
+        due
+    }
+}
+
+/// Waits for a time; for ever without one.
+pub(super) async fn due(clock: Clock, at: Option<Millis>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(clock.instant(at)).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_come_in_the_order_of_their_times_and_not_before() {
+        let id = |step| TimerId::Retry { step, attempt: 1 };
+        let mut timers = Timers::default();
+        for (step, at) in [(1, 30), (2, 10), (3, 20)] {
+            timers.set(id(step), at);
+        }
+        assert_eq!(timers.next(), Some(10));
+        assert_eq!(timers.take_due(9), []);
+        assert_eq!(timers.take_due(20), [id(2), id(3)]);
+        assert_eq!(timers.take_due(i64::MAX), [id(1)]);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_takes_as_long_as_it_should() {
+        let clock = Clock::start();
+        let start = clock.now();
+        due(clock, Some(start + 1_500)).await;
+        assert_eq!(clock.now() - start, 1_500);
+        due(clock, Some(start)).await;
+        assert_eq!(clock.now() - start, 1_500, "what has passed is due at once");
+    }
+}

@@ -1,0 +1,75 @@
+//! Why something cannot be set up or begun. What goes wrong inside a turn is told by its events.
+
+use crate::config::ConfigError;
+use crate::upstream::UpstreamError;
+use throughline_store::LogError;
+use throughline_tools::RegistryError;
+
+/// Why an application cannot be built or a turn not begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An upstream's description.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The tools.
+    #[error(transparent)]
+    Tools(#[from] RegistryError),
+    /// The log refused the turn.
+    #[error("the turn cannot be logged, so it is not begun: {0}")]
+    Log(#[from] LogError),
+    /// No model was chosen.
+    #[error("no model is chosen; call `.model(\"…\")`")]
+    NoModel,
+    /// There is no upstream to ask the model at.
+    #[error("model `{model}` is at upstream `{upstream}`, which is not there; add it with `.upstream(…)`")]
+    NoUpstream {
+        /// The model.
+        model: String,
+        /// The upstream that it names.
+        upstream: String,
+    },
+    /// The model could be at any of several upstreams.
+    #[error("which upstream has `{model}`? Write `upstream/{model}`; there are {upstreams}")]
+    WhichUpstream {
+        /// The model.
+        model: String,
+        /// Those there are.
+        upstreams: String,
+    },
+    /// The upstream's key is not set.
+    #[error("upstream `{upstream}` needs a key: set the environment variable {variable}")]
+    MissingKey {
+        /// The upstream.
+        upstream: String,
+        /// Where the key should be.
+        variable: String,
+    },
+    /// There is no agent of that name.
+    #[error("there is no agent `{agent}`; there are {agents}")]
+    UnknownAgent {
+        /// The name.
+        agent: String,
+        /// Those there are.
+        agents: String,
+    },
+    /// The proxy's URL is none.
+    #[error("the proxy of upstream `{upstream}` cannot be used: {why}")]
+    BadProxy {
+        /// The upstream.
+        upstream: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no way to speak HTTPS, usually because the system has no certificates.
+    #[error("no connection to upstream `{upstream}` can be set up: {why} (are CA certificates installed?)")]
+    NoHttpClient {
+        /// The upstream.
+        upstream: String,
+        /// What is missing.
+        why: String,
+    },
+}

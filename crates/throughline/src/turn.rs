@@ -1,0 +1,230 @@
+//! A running turn, as whoever started it sees it: a cursor in the log, and a way to say something.
+
+use crate::driver::Command;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use throughline_engine::fold::Message;
+use throughline_engine::{ApprovalId, Decision, Event, Question, TurnId};
+use throughline_store::{Log, Record, Tail};
+use throughline_wire::CallId;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// A turn: its events, one after the other, and the message that they add up to.
+///
+/// The turn runs whether or not anyone reads it; events wait in the log, in order and complete. Dropping the `Turn`
+/// stops it (as [`cancel`](Self::cancel) does), so that a forgotten turn costs nothing; [`detach`](Self::detach) lets
+/// it run on.
+pub struct Turn {
+    id: TurnId,
+    reader: Reader,
+    message: Message,
+    control: TurnControl,
+    /// Stops the turn when dropped.
+    guard: Option<DropGuard>,
+}
+
+impl Turn {
+    pub(crate) fn new(
+        id: TurnId,
+        log: Arc<dyn Log>,
+        tail: Box<dyn Tail>,
+        control: TurnControl,
+        abandoned: CancellationToken,
+    ) -> Self {
+        let reader = Reader {
+            turn: id.clone(),
+            log,
+            tail,
+            over: control.over.clone(),
+            after: 0,
+            waiting: VecDeque::new(),
+            tail_state: TailState::Open,
+        };
+        Self { id, reader, message: Message::default(), control, guard: Some(abandoned.drop_guard()) }
+    }
+
+    /// Its id, as in its events.
+    pub fn id(&self) -> &TurnId {
+        &self.id
+    }
+
+    /// The next event; `None` after the last. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Event> {
+        let event = self.reader.next().await?;
+        self.message.absorb(&event);
+        Some(event)
+    }
+
+    /// The message as far as it has been read: the fold of the events that [`next`](Self::next) has given.
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// Reads to the end and gives the whole message: blocks, calls with their outcomes, usage, status. This is the use
+    /// without streaming, and not a second path. R: T13
+    ///
+    /// If the log was lost under the turn, the message has no `status`: what it holds is what is known.
+    pub async fn finish(mut self) -> Message {
+        while self.next().await.is_some() {}
+        self.message
+    }
+
+    /// Answers one question. See [`TurnControl::answer`].
+    pub async fn approve(&self, question: ApprovalId, decision: Decision) -> Accepted {
+        self.control.answer(question, decision, None).await
+    }
+
+    /// Stops the turn: the upstream's stream, waiting questions, running tools. The message keeps what there is, and
+    /// every call ends with what truthfully became of it. Events go on until the last one. R: T8
+    pub async fn cancel(&self) -> Accepted {
+        self.control.cancel().await
+    }
+
+    /// Stops one call; the turn goes on. R: T8
+    pub async fn cancel_call(&self, call: CallId) -> Accepted {
+        self.control.cancel_call(call).await
+    }
+
+    /// A handle for other tasks: to stop the turn at Ctrl-C, or to answer from elsewhere.
+    pub fn control(&self) -> TurnControl {
+        self.control.clone()
+    }
+
+    /// Lets the turn run to its end without this handle.
+    pub fn detach(mut self) -> TurnControl {
+        if let Some(guard) = self.guard.take() {
+            guard.disarm();
+        }
+        self.control.clone()
+    }
+}
+
+/// Says something to a running turn. Cheap to clone; holding it does not keep the turn alive.
+#[derive(Clone, Debug)]
+pub struct TurnControl {
+    commands: mpsc::Sender<Command>,
+    over: CancellationToken,
+}
+
+/// Whether a turn has taken a command. What came of it is told by its events: of a cancel and an end that race, one
+/// wins, and everybody sees the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a turn that is over does nothing any more"]
+pub enum Accepted {
+    /// It will be looked at.
+    Yes,
+    /// The turn is over.
+    TurnIsOver,
+}
+
+impl TurnControl {
+    pub(crate) fn new(commands: mpsc::Sender<Command>, over: CancellationToken) -> Self {
+        Self { commands, over }
+    }
+
+    /// Answers one question. The reason of a denial is told to the model.
+    pub async fn answer(&self, question: ApprovalId, decision: Decision, reason: Option<String>) -> Accepted {
+        let question = Question::One(question);
+        self.send(Command::Answer { question, decision, by: "user".to_owned(), reason }).await
+    }
+
+    /// Answers all questions that are open now.
+    pub async fn answer_all(&self, decision: Decision, reason: Option<String>) -> Accepted {
+        let question = Question::All;
+        self.send(Command::Answer { question, decision, by: "user".to_owned(), reason }).await
+    }
+
+    /// Stops the turn. A second time: without waiting for tools to say how they ended.
+    pub async fn cancel(&self) -> Accepted {
+        self.send(Command::Cancel).await
+    }
+
+    /// Stops one call.
+    pub async fn cancel_call(&self, call: CallId) -> Accepted {
+        self.send(Command::CancelCall(call)).await
+    }
+
+    /// Waits until the turn is over and the log has all of it.
+    pub async fn ended(&self) {
+        self.over.cancelled().await;
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
+    async fn send(&self, command: Command) -> Accepted {
+        match self.commands.send(command).await {
+            Ok(()) => Accepted::Yes,
+            Err(_) => Accepted::TurnIsOver,
+        }
+    }
+}
+
+/// A cursor in the log that also notices when nobody writes any more.
+struct Reader {
+    turn: TurnId,
+    log: Arc<dyn Log>,
+    tail: Box<dyn Tail>,
+    over: CancellationToken,
+    after: u64,
+    waiting: VecDeque<Event>,
+    tail_state: TailState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TailState {
+    Open,
+    /// The driver is gone; what the log holds is read once more without waiting.
+    DriverGone,
+    Ended,
+}
+
+/// Events read at once from the log of a turn that nobody drives any more.
+const RECORDS_PER_READ: usize = 1_024;
+
+impl Reader {
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                self.after = event.seq.0;
+                return Some(event);
+            }
+            match self.tail_state {
+                TailState::Ended => return None,
+                TailState::DriverGone => {
+                    let read = self.log.read(self.turn.as_str(), self.after, RECORDS_PER_READ).await;
+                    let records = read.unwrap_or_default();
+                    if records.is_empty() {
+                        self.tail_state = TailState::Ended;
+                    }
+                    self.take(records);
+                }
+                TailState::Open => tokio::select! {
+                    biased;
+                    records = self.tail.next() => match records {
+                        Ok(Some(records)) => self.take(records),
+                        Ok(None) | Err(_) => {
+                            // The last event is in the log a moment before the turn has let go of everything; whoever
+                            // sees the end may rely on both.
+                            self.over.cancelled().await;
+                            self.tail_state = TailState::Ended;
+                        }
+                    },
+                    () = self.over.cancelled() => self.tail_state = TailState::DriverGone,
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, records: Vec<Record>) {
+        // Written by this process: a record that cannot be read does not occur, and a reader ignores what it does not
+        // know.
+        self.waiting.extend(records.iter().filter_map(|record| serde_json::from_slice(&record.payload).ok()));
+        if let Some(last) = records.last() {
+            self.after = self.after.max(last.seq);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! From a base URL and a dialect's path to an address.
+
+use super::UpstreamError;
+use std::fmt;
+use url::{Host, Url};
+
+/// An `http` or `https` URL without user, password or fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BaseUrl(Url);
+
+impl BaseUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self, UpstreamError> {
+        let bad = |why: &str| UpstreamError::BadBaseUrl { url: text.to_owned(), why: why.to_owned() };
+        let mut url = Url::parse(text.trim()).map_err(|error| bad(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(bad("it must begin with http:// or https:// and name a host"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            // Shown in lists and logs, so it must hold no secret. The text itself is not repeated either.
+            return Err(UpstreamError::BadBaseUrl {
+                url: format!("{}://…@{}", url.scheme(), url.host_str().unwrap_or_default()),
+                why: "a password does not belong in an address; use a key or a header".to_owned(),
+            });
+        }
+        url.set_fragment(None);
+        Ok(Self(url))
+    }
+
+    /// The address for a dialect's `path`, which begins with `/` and may have a query.
+    ///
+    /// People write base URLs in several ways, so what the base already ends with is not repeated: `…/v1` and
+    /// `/v1/messages` give `…/v1/messages`, and a whole address is used as it is. Queries are joined.
+    pub(crate) fn join(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let mut url = self.0.clone();
+        let base: Vec<&str> = self.0.path().split('/').filter(|segment| !segment.is_empty()).collect();
+        let more: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let shared =
+            (0..=more.len().min(base.len())).rev().find(|n| base.ends_with(&more[..*n])).unwrap_or(0);
+        url.set_path(&base.iter().chain(&more[shared..]).copied().collect::<Vec<_>>().join("/"));
+        if let Some(query) = query {
+            let joined = match self.0.query() {
+                Some(before) if !before.is_empty() => format!("{before}&{query}"),
+                _ => query.to_owned(),
+            };
+            url.set_query(Some(&joined));
+        }
+        url
+    }
+
+    /// On this machine: no proxy can help.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self.0.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    /// Without the query, which may hold a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.clone();
+        shown.set_query(None);
+        f.write_str(shown.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_appended_however_the_base_is_written() {
+        let cases = [
+            ("https://api.openai.com/v1", "/chat/completions", "https://api.openai.com/v1/chat/completions"),
+            ("https://api.openai.com/v1/", "/chat/completions", "https://api.openai.com/v1/chat/completions"),
+            ("https://api.anthropic.com", "/v1/messages", "https://api.anthropic.com/v1/messages"),
+            ("https://api.anthropic.com/v1", "/v1/messages", "https://api.anthropic.com/v1/messages"),
+            ("http://localhost:11434/api", "/api/chat", "http://localhost:11434/api/chat"),
+            ("http://h/v1/chat/completions", "/chat/completions", "http://h/v1/chat/completions"),
+            (
+                "http://h/v1beta",
+                "/models/g:streamGenerateContent?alt=sse",
+                "http://h/v1beta/models/g:streamGenerateContent?alt=sse",
+            ),
+            ("http://h/v1?api-version=2", "/chat/completions", "http://h/v1/chat/completions?api-version=2"),
+            ("http://h/v1?k=1", "/m?alt=sse", "http://h/v1/m?k=1&alt=sse"),
+            ("http://h", "/chat", "http://h/chat"),
+        ];
+        for (base, path, expected) in cases {
+            assert_eq!(BaseUrl::parse(base).unwrap().join(path).as_str(), expected, "{base} + {path}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_none_or_holds_a_secret_is_refused() {
+        for text in ["", "api.openai.com/v1", "ftp://h", "file:///etc/passwd", "https://"] {
+            assert!(BaseUrl::parse(text).is_err(), "{text}");
+        }
+        let refused = BaseUrl::parse("https://me:hunter2@h/v1").unwrap_err().to_string();
+        assert!(refused.contains("password") && !refused.contains("hunter2"), "{refused}");
+        assert_eq!(BaseUrl::parse("http://h/v1?key=hunter2").unwrap().to_string(), "http://h/v1");
+    }
+
+    #[test]
+    fn this_machine_is_recognised() {
+        for (text, expected) in [
+            ("http://localhost:1", true),
+            ("http://127.0.0.9", true),
+            ("http://[::1]:8", true),
+            ("http://10.0.0.1", false),
+            ("https://localhost.example.com", false),
+        ] {
+            assert_eq!(BaseUrl::parse(text).unwrap().is_loopback(), expected, "{text}");
+        }
+    }
+}

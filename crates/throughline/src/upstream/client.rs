@@ -1,0 +1,486 @@
+//! One model call over HTTP: a request out, the reply through the decoder, every way to fail as a value.
+
+use super::batch::Batch;
+use super::failure::{self, Answer, Offered};
+use super::{Key, Proxy, Upstream};
+use crate::clock::Clock;
+use crate::error::Error;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_wire::{
+    DecodeOptions, Dialect, EncodedRequest, End, Limits, ModelRequest, Profile, StepDecoder, StepEvent,
+    Think, Transfer, encode,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+/// Most bytes of an error body that are read.
+const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
+/// How long an idle connection is kept for the next call. Below the shortest common server setting (60 s), so that few
+/// calls meet a stale one.
+const POOL_IDLE: Duration = Duration::from_secs(30);
+
+/// What a model call yields, in order. Ends with `End` as the last event, or with `Failed`.
+#[derive(Debug)]
+pub(crate) enum ModelItem {
+    /// What one piece of the body said; at least one event.
+    Events(Vec<StepEvent<'static>>),
+    /// The call failed outside the decoder.
+    Failed(UpstreamFailure),
+}
+
+/// An upstream with its connections.
+pub(crate) struct UpstreamClient {
+    upstream: Upstream,
+    limits: Limits,
+    http: reqwest::Client,
+    /// A connection of an earlier call may be in the pool, and may have gone stale there.
+    may_be_stale: AtomicBool,
+    /// It has refused `stream_options` once.
+    refuses_stream_options: AtomicBool,
+}
+
+impl UpstreamClient {
+    pub(crate) fn new(upstream: Upstream, limits: Limits) -> Result<Self, Error> {
+        install_tls();
+        let mut builder = reqwest::Client::builder()
+            // A redirect would carry the key and the conversation somewhere that nobody configured.
+            .redirect(reqwest::redirect::Policy::none())
+            // Streams are asked for as `identity`; one that is compressed all the same is refused, so that no few bytes
+            // can become many.
+            .gzip(false)
+            .connect_timeout(Duration::from_millis(upstream.timeouts.connect_ms))
+            .pool_idle_timeout(POOL_IDLE)
+            .tcp_keepalive(POOL_IDLE)
+            .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")));
+        match &upstream.proxy {
+            Proxy::System if upstream.base_url.is_loopback() => builder = builder.no_proxy(),
+            Proxy::System => {}
+            Proxy::Off => builder = builder.no_proxy(),
+            Proxy::Url(url) => {
+                let proxy = reqwest::Proxy::all(url).map_err(|error| Error::BadProxy {
+                    upstream: upstream.name.clone(),
+                    why: error.to_string(),
+                })?;
+                builder = builder.proxy(proxy);
+            }
+        }
+        if !upstream.base_url.is_encrypted() && !matches!(&upstream.proxy, Proxy::Url(_)) {
+            // Reading the system's certificates takes time, and fails where there are none; a server in clear text, as
+            // in a small container, needs neither.
+            builder = builder.tls_certs_only(std::iter::empty());
+        }
+        let http = builder.build().map_err(|error| Error::NoHttpClient {
+            upstream: upstream.name.clone(),
+            why: error.to_string(),
+        })?;
+        Ok(Self {
+            upstream,
+            limits,
+            http,
+            may_be_stale: AtomicBool::new(false),
+            refuses_stream_options: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// Asks the model and sends what it says. Ends with the call, or when nobody listens. While the channel is full
+    /// the upstream is not read. Dropping the future closes the connection.
+    pub(crate) async fn call(&self, request: &ModelRequest, clock: &Clock, out: mpsc::Sender<ModelItem>) {
+        if let Err(failure) = self.exchange(request, clock, &out).await {
+            let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
+            // If nobody listens any more, nobody wants to know.
+            let _ = out.send(ModelItem::Failed(failure)).await;
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: &ModelRequest,
+        clock: &Clock,
+        out: &mpsc::Sender<ModelItem>,
+    ) -> Result<(), UpstreamFailure> {
+        let limits = Deadlines::start(&self.upstream);
+        let offered = if request.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
+        let response = self.open(request, clock, offered, &limits).await?;
+        let options = DecodeOptions {
+            limits: self.limits,
+            profile: self.profile(),
+            think: Think::Split,
+            offered: request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect(),
+        };
+        let reply = Reply {
+            decoder: StepDecoder::new(self.upstream.dialect, options),
+            offered,
+            said: Said::Nothing,
+            out,
+        };
+        let ended = reply.read(response, &limits, self.host()).await?;
+        if ended == Ended::Wholly {
+            self.may_be_stale.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
+    /// stale connection and on a refusal of `stream_options`; every other repetition is the engine's decision.
+    async fn open(
+        &self,
+        request: &ModelRequest,
+        clock: &Clock,
+        offered: Offered,
+        limits: &Deadlines,
+    ) -> Result<reqwest::Response, UpstreamFailure> {
+        loop {
+            let encoded = encode(self.upstream.dialect, request, &self.profile(), self.upstream.transfer)
+                .map_err(|error| failure::plain(FailureKind::Unsendable, error.to_string()))?;
+            let sent = timeout_at(limits.first_byte, self.http.execute(self.request(&encoded)?)).await;
+            let response = match sent {
+                Err(_) => return Err(limits.expired(Waiting::FirstByte)),
+                // The pool's connection had been closed by the other side: nothing has come, so nothing is repeated
+                // that anyone has seen.
+                Ok(Err(error))
+                    if error.is_request()
+                        && !error.is_connect()
+                        && !error.is_timeout()
+                        && self.may_be_stale.swap(false, Ordering::Relaxed) =>
+                {
+                    continue;
+                }
+                Ok(Err(error)) => return Err(failure::of_transport(&error, self.host())),
+                Ok(Ok(response)) => response,
+            };
+            let status = response.status();
+            if status.is_success() {
+                return acceptable(response).await;
+            }
+            let headers = response.headers().clone();
+            let body = error_body(response, limits).await;
+            if self.profile().include_usage
+                && self.upstream.dialect == Dialect::OpenaiChat
+                && failure::names_stream_options(status.as_u16(), &body)
+            {
+                self.refuses_stream_options.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if status.is_redirection() {
+                let to =
+                    headers.get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
+                let message = format!("it redirects to {to}; set base_url to where it really is");
+                let failure = failure::plain(FailureKind::Unsendable, message);
+                return Err(UpstreamFailure { status: Some(status.as_u16()), ..failure });
+            }
+            let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            let answer = Answer {
+                status: status.as_u16(),
+                retry_after: text("retry-after"),
+                retry_after_ms: text("retry-after-ms"),
+                body: &body,
+                now: clock.now(),
+            };
+            return Err(failure::of_answer(&answer, offered));
+        }
+    }
+
+    fn request(&self, encoded: &EncodedRequest) -> Result<reqwest::Request, UpstreamFailure> {
+        let unsendable = |why: String| failure::plain(FailureKind::Unsendable, why);
+        let mut headers = HeaderMap::new();
+        let mut put = |name: HeaderName, value: &str, secrecy: Secrecy| match HeaderValue::try_from(value) {
+            Ok(mut value) => {
+                value.set_sensitive(secrecy == Secrecy::Secret);
+                headers.insert(name, value);
+                Ok(())
+            }
+            Err(_) => Err(unsendable(format!("the value of the header `{name}` cannot be sent"))),
+        };
+        put(header::CONTENT_TYPE, "application/json", Secrecy::Plain)?;
+        put(header::ACCEPT_ENCODING, "identity", Secrecy::Plain)?;
+        put(header::ACCEPT, accept(self.upstream.dialect, self.upstream.transfer), Secrecy::Plain)?;
+        for (name, value) in &encoded.headers {
+            put(HeaderName::from_static(name), value, Secrecy::Plain)?;
+        }
+        match &self.upstream.key {
+            Key::Without => {}
+            Key::Given(key) => match self.upstream.dialect {
+                Dialect::Anthropic => {
+                    put(HeaderName::from_static("x-api-key"), key.reveal(), Secrecy::Secret)?
+                }
+                Dialect::Gemini => {
+                    put(HeaderName::from_static("x-goog-api-key"), key.reveal(), Secrecy::Secret)?
+                }
+                _ => put(header::AUTHORIZATION, &format!("Bearer {}", key.reveal()), Secrecy::Secret)?,
+            },
+            Key::Missing(variable) => {
+                let why = format!("there is no key: the environment variable {variable} is not set");
+                return Err(failure::plain(FailureKind::Unauthorized, why));
+            }
+        }
+        for (name, value) in &self.upstream.headers {
+            put(name.clone(), value.reveal(), Secrecy::Secret)?;
+        }
+        let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
+        self.http
+            .post(self.upstream.base_url.join(&encoded.path))
+            .headers(headers)
+            .body(body)
+            .build()
+            .map_err(|error| unsendable(error.to_string()))
+    }
+
+    fn profile(&self) -> Profile {
+        let mut profile = self.upstream.profile.clone();
+        profile.include_usage &= !self.refuses_stream_options.load(Ordering::Relaxed);
+        profile
+    }
+
+    fn host(&self) -> &str {
+        &self.upstream.name
+    }
+
+    fn redact(&self, message: &str) -> String {
+        let mut message = message.to_owned();
+        if let Key::Given(key) = &self.upstream.key {
+            message = key.redact(&message);
+        }
+        for (_, value) in &self.upstream.headers {
+            message = value.redact(&message);
+        }
+        message
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secrecy {
+    Plain,
+    Secret,
+}
+
+fn accept(dialect: Dialect, transfer: Transfer) -> &'static str {
+    match (transfer, dialect) {
+        (Transfer::Whole, _) => "application/json",
+        (Transfer::Stream, Dialect::Ollama) => "application/x-ndjson",
+        (Transfer::Stream, _) => "text/event-stream",
+    }
+}
+
+/// When a call is given up.
+struct Deadlines {
+    first_byte: Instant,
+    total: Instant,
+    timeouts: super::Timeouts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    FirstByte,
+    NextPiece,
+}
+
+impl Deadlines {
+    fn start(upstream: &Upstream) -> Self {
+        let (now, timeouts) = (Instant::now(), upstream.timeouts);
+        let total = now + Duration::from_millis(timeouts.total_ms);
+        let first_byte = match upstream.transfer {
+            Transfer::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
+            Transfer::Whole => total,
+        };
+        Self { first_byte, total, timeouts }
+    }
+
+    fn next(&self, waiting: Waiting) -> Instant {
+        match waiting {
+            Waiting::FirstByte => self.first_byte,
+            Waiting::NextPiece => {
+                self.total.min(Instant::now() + Duration::from_millis(self.timeouts.idle_ms))
+            }
+        }
+    }
+
+    /// The failure for the limit that has run out.
+    fn expired(&self, waiting: Waiting) -> UpstreamFailure {
+        let timeouts = &self.timeouts;
+        if Instant::now() >= self.total {
+            let message = format!("the call took longer than {} ms (total_ms)", timeouts.total_ms);
+            return failure::plain(FailureKind::TotalTimeout, message);
+        }
+        match waiting {
+            Waiting::FirstByte => failure::plain(
+                FailureKind::FirstByteTimeout,
+                format!("nothing came within {} ms (first_byte_ms)", timeouts.first_byte_ms),
+            ),
+            Waiting::NextPiece => failure::plain(
+                FailureKind::IdleTimeout,
+                format!("nothing more came for {} ms (idle_ms)", timeouts.idle_ms),
+            ),
+        }
+    }
+}
+
+/// A body that can be a reply, or what is wrong with it.
+async fn acceptable(response: reqwest::Response) -> Result<reqwest::Response, UpstreamFailure> {
+    let status = Some(response.status().as_u16());
+    let text = |name: HeaderName| {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().trim().to_ascii_lowercase()
+    };
+    let coding = text(header::CONTENT_ENCODING);
+    if !coding.is_empty() && coding != "identity" {
+        let message = format!("the reply is compressed ({coding}) although `identity` was asked for");
+        return Err(UpstreamFailure { status, ..failure::plain(FailureKind::Status, message) });
+    }
+    if text(header::CONTENT_TYPE).starts_with("text/html") {
+        // R: R3
+        let page = start_of(response, 512).await;
+        let message = format!("a web page came instead of a reply: {}", super::error_body::plain(&page));
+        return Err(UpstreamFailure { status, ..failure::plain(FailureKind::Status, message) });
+    }
+    Ok(response)
+}
+
+/// The first bytes of a body, within a second: the page's title is a courtesy, not worth a wait.
+async fn start_of(mut response: reqwest::Response, bytes_max: usize) -> String {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let mut bytes = Vec::new();
+    while bytes.len() < bytes_max {
+        match timeout_at(deadline, response.chunk()).await {
+            Ok(Ok(Some(piece))) => bytes.extend_from_slice(&piece),
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    bytes.truncate(bytes_max);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+async fn error_body(mut response: reqwest::Response, limits: &Deadlines) -> String {
+    let mut bytes = Vec::new();
+    // What has come by the time the body breaks off or stalls is better than nothing: the status is known.
+    while let Ok(Ok(Some(piece))) = timeout_at(limits.next(Waiting::NextPiece), response.chunk()).await {
+        bytes.extend_from_slice(&piece[..piece.len().min(ERROR_BODY_BYTES_MAX - bytes.len())]);
+        if bytes.len() == ERROR_BODY_BYTES_MAX {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A reply on its way through the decoder.
+struct Reply<'a> {
+    decoder: StepDecoder,
+    offered: Offered,
+    said: Said,
+    out: &'a mpsc::Sender<ModelItem>,
+}
+
+/// Whether anything of the reply has been passed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Something,
+}
+
+/// How a body ended, for the connection that carried it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Read to the end.
+    Wholly,
+    /// Left before its end: the reply was complete, or nobody listened.
+    Early,
+}
+
+impl Reply<'_> {
+    async fn read(
+        mut self,
+        mut response: reqwest::Response,
+        limits: &Deadlines,
+        host: &str,
+    ) -> Result<Ended, UpstreamFailure> {
+        let mut waiting = Waiting::FirstByte;
+        loop {
+            let failure = match timeout_at(limits.next(waiting), response.chunk()).await {
+                Ok(Ok(Some(piece))) => {
+                    // An empty piece is no byte.
+                    if !piece.is_empty() {
+                        waiting = Waiting::NextPiece;
+                    }
+                    let mut events = Batch::default();
+                    self.decoder.push(&piece, &mut |event| events.push(event));
+                    if self.pass_on(events.into_events()).await? == Listener::Gone || self.decoder.is_over() {
+                        return Ok(Ended::Early);
+                    }
+                    continue;
+                }
+                Ok(Ok(None)) => {
+                    let mut events = Batch::default();
+                    self.decoder.finish(&mut |event| events.push(event));
+                    self.pass_on(events.into_events()).await?;
+                    return Ok(Ended::Wholly);
+                }
+                Ok(Err(error)) => failure::of_transport(&error, host),
+                Err(_) => limits.expired(waiting),
+            };
+            return self.broken_off(failure).await;
+        }
+    }
+
+    /// The connection is lost or given up. What the decoder still holds is passed on; the failure takes the place of
+    /// its `End`, unless the reply turns out to have been complete.
+    async fn broken_off(mut self, failure: UpstreamFailure) -> Result<Ended, UpstreamFailure> {
+        let mut events = Batch::default();
+        self.decoder.finish(&mut |event| events.push(event));
+        let mut events = events.into_events();
+        if events.last() == Some(&StepEvent::End(End::Complete)) {
+            self.pass_on(events).await?;
+            return Ok(Ended::Early);
+        }
+        events.retain(|event| !matches!(event, StepEvent::End(_)));
+        self.pass_on(events).await?;
+        Err(failure)
+    }
+
+    async fn pass_on(&mut self, events: Vec<StepEvent<'static>>) -> Result<Listener, UpstreamFailure> {
+        if events.is_empty() {
+            return Ok(Listener::There);
+        }
+        for event in &events {
+            match event {
+                StepEvent::End(End::Error(error)) if self.said == Said::Nothing => {
+                    if let Some(failure) = failure::of_first_event(error, self.offered) {
+                        return Err(failure);
+                    }
+                }
+                StepEvent::Problem(_)
+                | StepEvent::Usage(_)
+                | StepEvent::Opaque(_)
+                | StepEvent::Finish { .. } => {}
+                _ => self.said = Said::Something,
+            }
+        }
+        match self.out.send(ModelItem::Events(events)).await {
+            Ok(()) => Ok(Listener::There),
+            Err(_) => Ok(Listener::Gone),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    There,
+    Gone,
+}
+
+/// rustls wants one cryptography for the process. A program that has chosen its own keeps it.
+fn install_tls() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Lost only to someone who installs theirs at this very moment, which is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+    });
+}

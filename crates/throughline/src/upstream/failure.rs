@@ -1,0 +1,371 @@
+//! What kind of failure an answer is. Pure: status, headers and body in, a kind out.
+
+use super::error_body::{self, ErrorBody};
+use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_wire::UpstreamError as ReportedError;
+
+/// Whether the request offered tools: only then can an answer be a refusal of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Tools,
+    Nothing,
+}
+
+/// An HTTP answer that is no reply.
+pub(crate) struct Answer<'a> {
+    pub status: u16,
+    /// `Retry-After`, as sent.
+    pub retry_after: Option<&'a str>,
+    /// `retry-after-ms` (OpenAI, Azure), as sent.
+    pub retry_after_ms: Option<&'a str>,
+    pub body: &'a str,
+    /// Milliseconds since 1970, for dates in headers.
+    pub now: i64,
+}
+
+/// The failure that an HTTP answer means. R: T11, T3
+pub(crate) fn of_answer(answer: &Answer<'_>, offered: Offered) -> UpstreamFailure {
+    let error = error_body::read(answer.body);
+    let kind = kind(Some(answer.status), &error, answer.body, offered);
+    let retry_after_ms = header_delay(answer).or(error.retry_after_ms);
+    let message = if error.message.is_empty() { reason(answer.status).to_owned() } else { error.message };
+    UpstreamFailure { kind, status: Some(answer.status), message, retry_after_ms }
+}
+
+/// The failure that an error object inside a 200 stream means, if it came before anything else; `None` = it is an
+/// error like any other and the decoder's event says all there is.
+pub(crate) fn of_first_event(error: &ReportedError, offered: Offered) -> Option<UpstreamFailure> {
+    let body = ErrorBody {
+        message: error.message.clone(),
+        kind: error.kind.clone(),
+        code: error.code.clone(),
+        retry_after_ms: None,
+    };
+    let status =
+        error.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
+    let kind = kind(status, &body, &error.message, offered);
+    if kind == FailureKind::Status && status.is_none() {
+        return None;
+    }
+    Some(UpstreamFailure { kind, status, message: body.message, retry_after_ms: None })
+}
+
+fn kind(status: Option<u16>, error: &ErrorBody, raw: &str, offered: Offered) -> FailureKind {
+    let text = raw.to_lowercase();
+    let code = error.code.as_deref().unwrap_or_default();
+    let kind = error.kind.as_deref().unwrap_or_default();
+    let is = |words: &[&str]| words.iter().any(|word| code == *word || kind == *word);
+    let may_refuse_tools =
+        offered == Offered::Tools && matches!(status, None | Some(400 | 404 | 422 | 500 | 501));
+    if may_refuse_tools && refuses_tools(&text) {
+        return FailureKind::ToolsUnsupported;
+    }
+    if is(&["context_length_exceeded"]) || status == Some(413) || too_long(&text) {
+        return FailureKind::ContextTooLong;
+    }
+    // A quota that is used up does not come back within a turn, though it is told as 429.
+    if is(&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"]) {
+        return FailureKind::Status;
+    }
+    match status {
+        Some(401 | 403) => FailureKind::Unauthorized,
+        Some(429) => FailureKind::RateLimited,
+        Some(_) => FailureKind::Status,
+        None if is(&[
+            "authentication_error",
+            "permission_error",
+            "invalid_api_key",
+            "PERMISSION_DENIED",
+            "UNAUTHENTICATED",
+        ]) =>
+        {
+            FailureKind::Unauthorized
+        }
+        None if is(&[
+            "rate_limit_error",
+            "rate_limit_exceeded",
+            "overloaded_error",
+            "RESOURCE_EXHAUSTED",
+            "UNAVAILABLE",
+        ]) =>
+        {
+            FailureKind::RateLimited
+        }
+        None => FailureKind::Status,
+    }
+}
+
+/// The recorded ways to say "no tools here", in lower case. A model that fails to write a call (`tool_use_failed`,
+/// Groq) is none of them.
+fn refuses_tools(text: &str) -> bool {
+    const SAID: [&str; 9] = [
+        // Ollama, both APIs: "registry.ollama.ai/library/X does not support tools".
+        "does not support tools",
+        // vLLM: "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set".
+        "tool choice requires --enable-auto-tool-choice",
+        // llama.cpp: "tools param requires --jinja flag", older "Unsupported param: tools".
+        "tools param requires --jinja",
+        "unsupported param: tools",
+        // OpenRouter, 404.
+        "no endpoints found that support tool use",
+        "no endpoints found that support the provided 'tool_choice'",
+        // SiliconFlow: "Function call is not supported for this model."
+        "function call is not supported",
+        // DashScope: "InternalError.Algo.InvalidParameter: The tool call is not supported."
+        "tool call is not supported",
+        // Several proxies, and Ollama's compatible endpoint for single models.
+        "does not support function calling",
+    ];
+    if SAID.iter().any(|said| text.contains(said)) {
+        return true;
+    }
+    // Mistral and strict proxies: 422 `extra_forbidden` at `["body","tools"]` or `["body","tool_choice"]`.
+    text.contains("extra_forbidden")
+        && ["\"tools\"", "\"tool_choice\"", "body.tools", "body.tool_choice"]
+            .iter()
+            .any(|at| text.contains(at))
+}
+
+/// OpenAI and compatible; Anthropic; Gemini; llama.cpp.
+fn too_long(text: &str) -> bool {
+    [
+        "maximum context length",
+        "prompt is too long",
+        "exceeds the maximum number of tokens",
+        "exceeds the available context size",
+    ]
+    .iter()
+    .any(|said| text.contains(said))
+}
+
+/// Whether a refusal names `stream_options`: the same request without it may be accepted (surfaces §9.1).
+pub(crate) fn names_stream_options(status: u16, body: &str) -> bool {
+    (400..500).contains(&status) && (body.contains("stream_options") || body.contains("include_usage"))
+}
+
+/// Milliseconds from now, from seconds or a date. What cannot be read is not there.
+fn header_delay(answer: &Answer<'_>) -> Option<u64> {
+    if let Some(ms) = answer.retry_after_ms.and_then(|text| text.trim().parse::<f64>().ok()) {
+        return (ms.is_finite() && ms >= 0.0).then_some(ms.min(1e12) as u64);
+    }
+    let text = answer.retry_after?.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return (seconds.is_finite() && seconds >= 0.0).then_some((seconds.min(1e9) * 1000.0) as u64);
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(u64::try_from(date.as_millisecond().saturating_sub(answer.now)).unwrap_or(0))
+}
+
+fn reason(status: u16) -> &'static str {
+    reqwest::StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .unwrap_or("no reason given")
+}
+
+/// A failure without an HTTP answer.
+pub(crate) fn plain(kind: FailureKind, message: impl Into<String>) -> UpstreamFailure {
+    UpstreamFailure { kind, status: None, message: message.into(), retry_after_ms: None }
+}
+
+/// What went wrong below HTTP, in words.
+pub(crate) fn of_transport(error: &reqwest::Error, host: &str) -> UpstreamFailure {
+    let causes = causes(error);
+    let has = |words: &[&str]| words.iter().any(|word| causes.to_lowercase().contains(word));
+    if error.is_builder() {
+        return plain(FailureKind::Unsendable, format!("the request cannot be sent: {causes}"));
+    }
+    if error.is_connect() || (error.is_timeout() && has(&["connect"])) {
+        let message = if error.is_timeout() {
+            format!("no connection to {host} in time")
+        } else if error.is_dns() || has(&["dns error", "failed to lookup"]) {
+            format!("the name {host} cannot be found")
+        } else if has(&["certificate", "tls", "handshake"]) {
+            format!("no secure connection to {host}: {causes}")
+        } else {
+            format!("no connection to {host}: {causes}")
+        };
+        return plain(FailureKind::Connect, message);
+    }
+    plain(FailureKind::Broken, format!("the connection to {host} broke: {causes}"))
+}
+
+/// The innermost cause says what happened; the outer ones only where.
+fn causes(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FailureKind as K;
+
+    fn check(status: u16, body: &str, offered: Offered) -> FailureKind {
+        of_answer(&Answer { status, retry_after: None, retry_after_ms: None, body, now: 0 }, offered).kind
+    }
+
+    // R: T3
+    #[test]
+    fn a_refusal_of_tools_is_recognised_by_its_recorded_body_and_by_nothing_else() {
+        let refusals = [
+            (
+                400,
+                r#"{"error":{"message":"registry.ollama.ai/library/gemma3 does not support tools","type":"api_error","param":null,"code":null}}"#,
+            ),
+            (400, r#"{"error":"registry.ollama.ai/library/gemma3 does not support tools"}"#),
+            (
+                400,
+                r#"{"error":{"message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}"#,
+            ),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#,
+            ),
+            (500, r#"{"error":{"code":500,"message":"Unsupported param: tools","type":"server_error"}}"#),
+            (
+                404,
+                r#"{"error":{"message":"No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing","code":404}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"No endpoints found that support the provided 'tool_choice' value.","code":404}}"#,
+            ),
+            (400, r#"{"code":20037,"message":"Function call is not supported for this model.","data":null}"#),
+            (
+                400,
+                r#"{"code":"InvalidParameter","message":"<400> InternalError.Algo.InvalidParameter: The tool call is not supported."}"#,
+            ),
+            (
+                422,
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","tools"],"msg":"Extra inputs are not permitted"}]}"#,
+            ),
+        ];
+        for (status, body) in refusals {
+            assert_eq!(check(status, body, Offered::Tools), K::ToolsUnsupported, "{body}");
+            assert_ne!(
+                check(status, body, Offered::Nothing),
+                K::ToolsUnsupported,
+                "no tools were offered: {body}"
+            );
+        }
+        let others = [
+            (
+                400,
+                r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=x>"}}"#,
+                K::Status,
+            ),
+            (400, r#"{"error":{"message":"Invalid schema for function 'f'","param":"tools[0]"}}"#, K::Status),
+            (422, r#"{"detail":[{"type":"extra_forbidden","loc":["body","store"]}]}"#, K::Status),
+            (401, r#"{"error":{"message":"this key does not support tools"}}"#, K::Unauthorized),
+        ];
+        for (status, body, expected) in others {
+            assert_eq!(check(status, body, Offered::Tools), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn each_answer_has_its_kind() {
+        let cases = [
+            (429, r#"{"error":{"message":"slow down","type":"requests"}}"#, K::RateLimited),
+            (
+                429,
+                r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+                K::Status,
+            ),
+            (
+                529,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                K::Status,
+            ),
+            (503, "", K::Status),
+            (402, r#"{"error":{"message":"Insufficient Balance"}}"#, K::Status),
+            (401, r#"{"error":{"message":"Incorrect API key provided"}}"#, K::Unauthorized),
+            (403, "<html><title>Forbidden</title></html>", K::Unauthorized),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}"#,
+                K::ContextTooLong,
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+                K::ContextTooLong,
+            ),
+            (413, "", K::ContextTooLong),
+            (404, r#"{"error":{"message":"The model `x` does not exist"}}"#, K::Status),
+        ];
+        for (status, body, expected) in cases {
+            assert_eq!(check(status, body, Offered::Nothing), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_words_gets_the_words_of_its_status() {
+        let answer = Answer { status: 503, retry_after: None, retry_after_ms: None, body: " ", now: 0 };
+        assert_eq!(of_answer(&answer, Offered::Nothing).message, "Service Unavailable");
+    }
+
+    // R: T11
+    #[test]
+    fn retry_after_is_seconds_or_a_date_or_milliseconds() {
+        let noon = 1_445_412_480_000; // Wed, 21 Oct 2015 07:28:00 GMT
+        let cases = [
+            (Some("3"), None, Some(3_000)),
+            (Some(" 0.5 "), None, Some(500)),
+            (Some("Wed, 21 Oct 2015 07:28:10 GMT"), None, Some(10_000)),
+            (Some("Wed, 21 Oct 2015 07:00:00 GMT"), None, Some(0)),
+            (Some("3"), Some("250"), Some(250)),
+            (Some("-3"), None, None),
+            (Some("NaN"), None, None),
+            (Some("later"), None, None),
+            (None, None, None),
+        ];
+        for (retry_after, retry_after_ms, expected) in cases {
+            let answer = Answer { status: 429, retry_after, retry_after_ms, body: "", now: noon };
+            assert_eq!(
+                of_answer(&answer, Offered::Nothing).retry_after_ms,
+                expected,
+                "{retry_after:?} {retry_after_ms:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_as_the_first_event_is_classified_only_if_it_says_enough() {
+        let error = |message: &str, kind: Option<&str>, code: Option<&str>| ReportedError {
+            message: message.into(),
+            kind: kind.map(Into::into),
+            code: code.map(Into::into),
+        };
+        let cases = [
+            (error("X does not support tools", None, None), Some(K::ToolsUnsupported)),
+            (error("Overloaded", Some("overloaded_error"), None), Some(K::RateLimited)),
+            (error("quota", Some("RESOURCE_EXHAUSTED"), Some("429")), Some(K::RateLimited)),
+            (error("bad gateway", None, Some("502")), Some(K::Status)),
+            (error("something", None, Some("9999")), None),
+            (error("something", None, None), None),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(
+                of_first_event(&error, Offered::Tools).map(|failure| failure.kind),
+                expected,
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_refusal_that_names_it_is_tried_without_stream_options() {
+        assert!(names_stream_options(422, r#"{"detail":[{"loc":["body","stream_options"]}]}"#));
+        assert!(!names_stream_options(422, r#"{"detail":[{"loc":["body","store"]}]}"#));
+        assert!(!names_stream_options(500, "stream_options"));
+    }
+}

@@ -1,0 +1,289 @@
+//! One model endpoint: where it is, how it is spoken to, and how long it may take.
+
+mod address;
+mod batch;
+mod client;
+mod error_body;
+mod failure;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use batch::Batch;
+pub(crate) use client::{ModelItem, UpstreamClient};
+
+use crate::closest::closest;
+use crate::known;
+use crate::secret::Secret;
+use address::BaseUrl;
+use throughline_wire::{Dialect, Profile, Transfer};
+
+/// A model endpoint.
+///
+/// ```
+/// use throughline::{Upstream, wire::Dialect};
+///
+/// let deepseek = Upstream::known("deepseek")?.key("sk-…");
+/// let mine = Upstream::new("mine", Dialect::OpenaiChat, "http://localhost:9000/v1")?;
+/// assert_eq!(Upstream::known("deepsek").unwrap_err().to_string(),
+///     "no upstream is known as `deepsek`; did you mean `deepseek`?");
+/// # Ok::<(), throughline::UpstreamError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    pub(crate) name: String,
+    pub(crate) dialect: Dialect,
+    pub(crate) base_url: BaseUrl,
+    pub(crate) key: Key,
+    pub(crate) key_env: Option<String>,
+    pub(crate) headers: Vec<(reqwest::header::HeaderName, Secret)>,
+    pub(crate) profile: Profile,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) proxy: Proxy,
+    pub(crate) transfer: Transfer,
+}
+
+/// Whether there is a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// None is needed.
+    Without,
+    /// This one.
+    Given(Secret),
+    /// One is needed, and this variable, which should hold it, is not set.
+    Missing(String),
+}
+
+/// How long an upstream may take. R: T11
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To connect, TLS included, in milliseconds. Default 5,000.
+    pub connect_ms: u64,
+    /// From the request to the first byte of the body, in milliseconds. Default 60,000. Does not hold for whole
+    /// replies, which begin when the model has finished: only `total_ms` bounds them.
+    pub first_byte_ms: u64,
+    /// Between two pieces of the body, in milliseconds. Comments and pings count as life. Default 45,000.
+    pub idle_ms: u64,
+    /// For one model call, in milliseconds. Default 900,000 (15 minutes).
+    pub total_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_ms: 5_000, first_byte_ms: 60_000, idle_ms: 45_000, total_ms: 900_000 }
+    }
+}
+
+/// Which proxy an upstream is reached through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Proxy {
+    /// The system's: `HTTPS_PROXY`, `NO_PROXY` and the like. Upstreams on this machine are always reached directly.
+    #[default]
+    System,
+    /// None.
+    Off,
+    /// This one, as a URL.
+    Url(String),
+}
+
+/// Why an upstream cannot be described that way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpstreamError {
+    /// [`Upstream::known`] does not know the name.
+    #[error("no upstream is known as `{name}`{}", did_you_mean(.closest))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The nearest known name, if one is near.
+        closest: Option<&'static str>,
+    },
+    /// The base URL is none.
+    #[error("`{url}` is not a base URL: {why}")]
+    BadBaseUrl {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A header cannot be sent.
+    #[error("`{name}` is not a header that can be sent: {why}")]
+    BadHeader {
+        /// As given.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The name contains a `/`, which ends it in `upstream/model`, or is empty.
+    #[error("`{name}` cannot be the name of an upstream: it must not be empty or contain `/`")]
+    BadName {
+        /// As given.
+        name: String,
+    },
+}
+
+fn did_you_mean(closest: &Option<&'static str>) -> String {
+    closest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+impl Upstream {
+    /// An upstream of the table [`known`]: its address, wire format and quirks. The key comes
+    /// from [`key_from_env`](Self::key_from_env) or [`key`](Self::key).
+    ///
+    /// # Errors
+    /// [`UpstreamError::Unknown`], with the nearest name.
+    pub fn known(name: &str) -> Result<Self, UpstreamError> {
+        let Some(row) = known::known(name) else {
+            let closest = closest(name, known::names());
+            return Err(UpstreamError::Unknown { name: name.to_owned(), closest });
+        };
+        let mut upstream = Self::new(row.name, row.dialect, row.base_url)?;
+        upstream.profile = row.profile;
+        upstream.key_env = row.key_env.map(str::to_owned);
+        upstream.key = row.key_env.map_or(Key::Without, |variable| Key::Missing(variable.to_owned()));
+        Ok(upstream)
+    }
+
+    /// Any other upstream. It gets no key unless [`key`](Self::key) gives one.
+    ///
+    /// # Errors
+    /// A name with `/`; a base URL that is not `http` or `https`, or that contains a password.
+    pub fn new(name: impl Into<String>, dialect: Dialect, base_url: &str) -> Result<Self, UpstreamError> {
+        let name = name.into();
+        if name.is_empty() || name.contains('/') {
+            return Err(UpstreamError::BadName { name });
+        }
+        Ok(Self {
+            name,
+            dialect,
+            base_url: BaseUrl::parse(base_url)?,
+            key: Key::Without,
+            key_env: None,
+            headers: Vec::new(),
+            profile: Profile::default(),
+            timeouts: Timeouts::default(),
+            proxy: Proxy::default(),
+            transfer: Transfer::Stream,
+        })
+    }
+
+    /// The same upstream under another name, for two keys at one provider.
+    ///
+    /// # Errors
+    /// A name with `/`.
+    pub fn named(mut self, name: impl Into<String>) -> Result<Self, UpstreamError> {
+        self.name = name.into();
+        if self.name.is_empty() || self.name.contains('/') {
+            return Err(UpstreamError::BadName { name: self.name });
+        }
+        Ok(self)
+    }
+
+    /// The key.
+    pub fn key(mut self, key: impl Into<Secret>) -> Self {
+        self.key = Key::Given(key.into());
+        self
+    }
+
+    /// The key from the environment variable that the table names. If it is not set, building an agent on this
+    /// upstream fails and says which variable is missing.
+    pub fn key_from_env(self) -> Self {
+        match self.key_env.clone() {
+            Some(variable) => self.key_from(&variable),
+            None => self,
+        }
+    }
+
+    /// The key from this environment variable.
+    pub fn key_from(self, variable: &str) -> Self {
+        self.key_of(variable, std::env::var(variable).ok())
+    }
+
+    /// An empty variable is one that is not set.
+    pub(crate) fn key_of(mut self, variable: &str, value: Option<String>) -> Self {
+        self.key_env = Some(variable.to_owned());
+        self.key = match value.map(|value| value.trim().to_owned()) {
+            Some(value) if !value.is_empty() => Key::Given(value.into()),
+            _ => Key::Missing(variable.to_owned()),
+        };
+        self
+    }
+
+    /// Another address: a proxy in front of the provider, another region.
+    ///
+    /// # Errors
+    /// As in [`new`](Self::new).
+    pub fn base_url(mut self, base_url: &str) -> Result<Self, UpstreamError> {
+        self.base_url = BaseUrl::parse(base_url)?;
+        Ok(self)
+    }
+
+    /// Another wire format.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// A header sent with every request, after those of the dialect, which it replaces.
+    ///
+    /// # Errors
+    /// A name or value that HTTP cannot carry.
+    pub fn header(mut self, name: &str, value: impl Into<Secret>) -> Result<Self, UpstreamError> {
+        let bad = |why: String| UpstreamError::BadHeader { name: name.to_owned(), why };
+        let header = reqwest::header::HeaderName::try_from(name).map_err(|error| bad(error.to_string()))?;
+        let value = value.into();
+        // Only the fact is told: the value may be a key.
+        if reqwest::header::HeaderValue::try_from(value.reveal()).is_err() {
+            return Err(bad("its value has characters that a header cannot carry".to_owned()));
+        }
+        self.headers.push((header, value));
+        Ok(self)
+    }
+
+    /// Quirks that differ from those of the table.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Time limits.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// The proxy.
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = proxy;
+        self
+    }
+
+    /// Whether replies are streamed. [`Transfer::Whole`] for servers that cannot (T13): the turn is the same, its
+    /// text just comes at once.
+    pub fn transfer(mut self, transfer: Transfer) -> Self {
+        self.transfer = transfer;
+        self
+    }
+
+    /// Its name, the part before the `/` of `upstream/model`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The environment variable that should hold its key and does not.
+    pub fn missing_key(&self) -> Option<&str> {
+        match &self.key {
+            Key::Missing(variable) => Some(variable),
+            Key::Without | Key::Given(_) => None,
+        }
+    }
+
+    /// The environment variable that holds its key, if it needs one.
+    pub fn key_variable(&self) -> Option<&str> {
+        self.key_env.as_deref()
+    }
+
+    /// A line for people: wire format and address, no secrets.
+    pub fn summary(&self) -> String {
+        format!("{} {}", self.dialect, self.base_url)
+    }
+}

@@ -1,0 +1,414 @@
+//! Model calls over real sockets, against the scriptable upstream.
+
+use super::{Batch, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
+use crate::clock::Clock;
+use crate::config::Environment;
+use serde_json::json;
+use std::collections::BTreeMap;
+use throughline_engine::{FailureKind as K, UpstreamFailure};
+use throughline_testkit::{
+    self as testkit, Break, Ending, HttpAnswer, Move, Queue, Script, Seen, UpstreamHandle, Vendor,
+};
+use throughline_wire::{
+    Dialect, End, Limits, Message, ModelRequest, StepEvent, ToolDefinition, Transfer, UserPart,
+};
+use tokio::sync::mpsc;
+
+const DIALECTS: [(Dialect, testkit::Dialect); 5] = [
+    (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat),
+    (Dialect::OpenaiResponses, testkit::Dialect::OpenaiResponses),
+    (Dialect::Anthropic, testkit::Dialect::Anthropic),
+    (Dialect::Gemini, testkit::Dialect::Gemini),
+    (Dialect::Ollama, testkit::Dialect::Ollama),
+];
+
+/// What came of a call.
+#[derive(Debug)]
+struct Came {
+    events: Vec<StepEvent<'static>>,
+    failure: Option<UpstreamFailure>,
+}
+
+impl Came {
+    fn text(&self) -> String {
+        self.events.iter().map(|event| if let StepEvent::Text(text) = event { text } else { "" }).collect()
+    }
+    fn end(&self) -> Option<&End> {
+        self.events.iter().find_map(|event| if let StepEvent::End(end) = event { Some(end) } else { None })
+    }
+    fn kind(&self) -> Option<K> {
+        assert!(
+            self.failure.is_none() || self.end().is_none(),
+            "a failure stands instead of `End`: {self:?}"
+        );
+        self.failure.as_ref().map(|failure| failure.kind)
+    }
+    fn message(&self) -> &str {
+        self.failure.as_ref().map_or("", |failure| &failure.message)
+    }
+}
+
+fn at(server: &UpstreamHandle, (ours, theirs): (Dialect, testkit::Dialect)) -> Upstream {
+    Upstream::new("test", ours, &server.base_url(theirs)).unwrap()
+}
+
+fn chat(server: &UpstreamHandle) -> Upstream {
+    at(server, DIALECTS[0])
+}
+
+fn client(upstream: Upstream) -> UpstreamClient {
+    UpstreamClient::new(upstream, Limits::default()).unwrap()
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        model: "m".into(),
+        messages: vec![Message::User(vec![UserPart::Text { text: "Hello".into() }])],
+        ..ModelRequest::default()
+    }
+}
+
+fn with_tools() -> ModelRequest {
+    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let tool = ToolDefinition { name: "weather_today".into(), description: "Weather".into(), parameters };
+    ModelRequest { tools: vec![tool], ..request() }
+}
+
+async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
+    let (sender, mut items) = mpsc::channel(4);
+    let clock = Clock::start();
+    let collecting = async {
+        let mut batch = Batch::default();
+        let mut failure = None;
+        while let Some(item) = items.recv().await {
+            match item {
+                ModelItem::Events(events) => {
+                    assert!(!events.is_empty(), "an empty piece says nothing");
+                    events.into_iter().for_each(|event| batch.push(event));
+                }
+                ModelItem::Failed(why) => failure = Some(why),
+            }
+        }
+        Came { events: batch.into_events(), failure }
+    };
+    tokio::join!(client.call(request, &clock, sender), collecting).1
+}
+
+/// Calls once, without tools, an upstream that answers with `script`.
+async fn check(script: Script) -> Came {
+    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+    call(&client(quick(chat(&server))), &request()).await
+}
+
+/// Limits that a test can wait for.
+fn quick(upstream: Upstream) -> Upstream {
+    upstream.timeouts(Timeouts { first_byte_ms: 150, idle_ms: 150, ..Timeouts::default() })
+}
+
+#[tokio::test]
+async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes() {
+    for dialect in DIALECTS {
+        for transfer in [Transfer::Stream, Transfer::Whole] {
+            let script = Script::new().say("Let me look. ").call("weather_today", json!({"city": "巴黎"}));
+            let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+            let came =
+                call(&client(at(&server, dialect).key("sk-12345678").transfer(transfer)), &with_tools())
+                    .await;
+            let context = format!("{} {transfer:?}: {came:?}", dialect.0);
+            assert_eq!(server.violations(), [], "{context}");
+            assert_eq!(came.text(), "Let me look. ", "{context}");
+            let sealed = came.events.iter().find_map(|event| match event {
+                StepEvent::CallSealed { arguments, .. } => Some(arguments.value.clone()),
+                _ => None,
+            });
+            assert_eq!(sealed, Some(json!({"city": "巴黎"})), "{context}");
+            assert_eq!(came.end(), Some(&End::Complete), "{context}");
+            let seen = &server.requests()[0];
+            assert_eq!(
+                seen.delivery == testkit::seen::Delivery::Whole,
+                transfer == Transfer::Whole,
+                "{context}"
+            );
+            assert_eq!(seen.header("accept-encoding"), Some("identity"), "{context}");
+            assert!(seen.headers.iter().any(|(_, value)| value.contains("sk-12345678")), "{context}");
+        }
+    }
+}
+
+// R: T11 R3
+#[tokio::test]
+async fn every_way_to_fail_before_a_reply_has_its_kind() {
+    let page = || Some(json!("<html><title>Login</title></html>"));
+    let headers = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    let http =
+        |status, headers, body| Script { http: Some(HttpAnswer { status, headers, body }), ..Script::new() };
+    let cases = [
+        ("429", Script::rate_limited(7), K::RateLimited, ""),
+        ("503", Script::status(503), K::Status, ""),
+        ("401", Script::status(401), K::Unauthorized, ""),
+        ("a proxy's page", Script::html(502), K::Status, "502 Bad Gateway"),
+        (
+            "a page with 200",
+            http(200, headers("content-type", "text/html"), page()),
+            K::Status,
+            "a web page came instead of a reply: Login",
+        ),
+        (
+            "a redirect",
+            http(307, headers("location", "https://elsewhere/"), None),
+            K::Unsendable,
+            "redirects to https://elsewhere/",
+        ),
+        (
+            "compressed",
+            http(200, headers("content-encoding", "gzip"), Some(json!("x"))),
+            K::Status,
+            "compressed (gzip)",
+        ),
+        (
+            "no first byte",
+            Script { first_byte_ms: 60_000, ..Script::new() },
+            K::FirstByteTimeout,
+            "150 ms (first_byte_ms)",
+        ),
+        ("silence after the head", Script::new().broken_at(0, Break::Stall), K::FirstByteTimeout, ""),
+        ("reset at once", Script::new().then(Move::Reset), K::Broken, "the connection to test broke"),
+    ];
+    for (what, script, kind, message) in cases {
+        let came = check(script).await;
+        assert_eq!(came.kind(), Some(kind), "{what}: {came:?}");
+        assert!(came.message().contains(message) && !came.message().is_empty(), "{what}: {came:?}");
+        assert_eq!(came.text(), "", "{what}");
+    }
+    assert_eq!(check(Script::rate_limited(7)).await.failure.unwrap().retry_after_ms, Some(7_000));
+}
+
+#[tokio::test]
+async fn no_connection_is_told_in_words() {
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = closed.local_addr().unwrap().port();
+    drop(closed);
+    for (url, message) in [
+        (format!("http://127.0.0.1:{port}"), "no connection to test"),
+        ("http://nobody.invalid".to_owned(), "the name test cannot be found"),
+    ] {
+        let upstream = Upstream::new("test", Dialect::OpenaiChat, &url).unwrap().proxy(Proxy::Off);
+        let came = call(&client(upstream), &request()).await;
+        assert_eq!(came.kind(), Some(K::Connect), "{url}: {came:?}");
+        assert!(came.message().contains(message), "{url}: {came:?}");
+    }
+}
+
+// R: W5
+#[tokio::test]
+async fn what_breaks_in_mid_stream_keeps_what_was_said_and_is_no_end() {
+    let said = || Script::new().say("The beginning of something long");
+    for (what, last, kind) in [
+        ("cut", Move::Cut, K::Broken),
+        ("reset", Move::Reset, K::Broken),
+        ("stall", Move::Stall, K::IdleTimeout),
+    ] {
+        // A reset may overtake what was sent before it; a breath lets that arrive.
+        let came = check(said().then(Move::Pause(50)).then(last)).await;
+        assert_eq!(came.kind(), Some(kind), "{what}: {came:?}");
+        assert_eq!(came.text(), "The beginning of something long", "{what}");
+    }
+    let ended = check(said().then(Move::End)).await;
+    assert_eq!(
+        (ended.kind(), ended.end()),
+        (None, Some(&End::Truncated)),
+        "a clean end without an end marker"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_takes_for_ever_is_given_up_although_it_lives() {
+    let moves = std::iter::repeat_n([Move::Pause(40), Move::Ping], 100).flatten();
+    let script = Script { moves: moves.collect(), ..Script::new() };
+    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+    let timeouts = Timeouts { total_ms: 400, idle_ms: 5_000, ..Timeouts::default() };
+    let came = call(&client(chat(&server).timeouts(timeouts)), &request()).await;
+    assert_eq!(came.kind(), Some(K::TotalTimeout), "{came:?}");
+    assert_eq!(server.ended(1).await, Ending::ClientGone);
+}
+
+// R: T3
+#[tokio::test]
+async fn each_servers_refusal_of_tools_is_recognised_and_only_if_there_were_tools() {
+    for vendor in Vendor::ALL {
+        let model = move |_: &Seen| Script { refuse_tools: Some(vendor), ..Script::new().say("Hello.") };
+        let server = testkit::Upstream::start(model).await.unwrap();
+        let client = client(chat(&server));
+        assert_eq!(call(&client, &with_tools()).await.kind(), Some(K::ToolsUnsupported), "{vendor:?}");
+        assert_eq!(call(&client, &request()).await.text(), "Hello.", "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_inside_a_200_is_a_failure_only_as_the_first_thing() {
+    let overloaded = || {
+        Move::Error(testkit::ErrorMove {
+            kind: Some("overloaded_error".into()),
+            ..testkit::ErrorMove::new("Overloaded")
+        })
+    };
+    let first = check(Script::new().then(overloaded())).await;
+    assert_eq!(first.kind(), Some(K::RateLimited), "{first:?}");
+    let later = check(Script::new().say("Well, ").then(overloaded())).await;
+    assert!(later.failure.is_none() && matches!(later.end(), Some(End::Error(_))), "{later:?}");
+    assert_eq!(later.text(), "Well, ");
+}
+
+#[tokio::test]
+async fn stream_options_are_left_out_for_good_once_they_are_refused() {
+    let model = |seen: &Seen| match seen.wants_usage {
+        true => {
+            let detail = json!({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"]}]});
+            Script {
+                http: Some(HttpAnswer { status: 422, headers: BTreeMap::new(), body: Some(detail) }),
+                ..Script::new()
+            }
+        }
+        false => Script::new().say("Hello."),
+    };
+    let server = testkit::Upstream::start(model).await.unwrap();
+    let client = client(chat(&server));
+    for requests in [2, 3] {
+        let came = call(&client, &request()).await;
+        assert_eq!((came.text().as_str(), server.requests().len()), ("Hello.", requests), "{came:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_an_upstream_repeats_is_not_passed_on() {
+    let body = Some(json!({"error": {"message": "Incorrect API key provided: sk-very-secret."}}));
+    let script =
+        Script { http: Some(HttpAnswer { status: 401, headers: BTreeMap::new(), body }), ..Script::new() };
+    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+    let came = call(&client(chat(&server).key("sk-very-secret")), &request()).await;
+    assert_eq!(came.message(), "Incorrect API key provided: ….");
+}
+
+#[tokio::test]
+async fn without_its_key_nothing_is_sent_and_the_variable_is_named() {
+    let server = testkit::Upstream::start(Queue::new([])).await.unwrap();
+    let upstream = chat(&server).key_of("NOBODY_SET_THIS", Environment::new().remove("NOBODY_SET_THIS"));
+    let came = call(&client(upstream), &request()).await;
+    assert_eq!(came.kind(), Some(K::Unauthorized));
+    assert_eq!(came.message(), "there is no key: the environment variable NOBODY_SET_THIS is not set");
+    assert_eq!(server.exchanges().len(), 0);
+}
+
+#[tokio::test]
+async fn headers_of_ones_own_are_sent_and_win() {
+    let server = testkit::Upstream::start(Queue::new([Script::new().say("Hi")])).await.unwrap();
+    let upstream = chat(&server)
+        .key("sk-1")
+        .header("Authorization", "Basic x")
+        .unwrap()
+        .header("x-team", "blue")
+        .unwrap();
+    call(&client(upstream), &request()).await;
+    let seen = &server.requests()[0];
+    assert_eq!((seen.header("authorization"), seen.header("x-team")), (Some("Basic x"), Some("blue")));
+}
+
+#[tokio::test]
+async fn dropping_a_call_closes_its_connection() {
+    let server =
+        testkit::Upstream::start(Queue::new([Script::new().say("Hello").then(Move::Stall)])).await.unwrap();
+    let client = client(chat(&server));
+    let (sender, mut items) = mpsc::channel(1);
+    let (asked, clock) = (request(), Clock::start());
+    tokio::select! {
+        () = client.call(&asked, &clock, sender) => panic!("it never ends by itself"),
+        first = items.recv() => assert!(matches!(first, Some(ModelItem::Events(_)))),
+    }
+    assert_eq!(server.ended(1).await, Ending::ClientGone);
+}
+
+// R: R2, design §3a
+#[tokio::test]
+async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
+    let speech =
+        testkit::Speech { chunk_chars: Some(64 << 10), ..testkit::Speech::from("x".repeat(1 << 20)) };
+    let script = Script { moves: vec![Move::Say(speech); 64], ..Script::new() };
+    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+    let client = std::sync::Arc::new(client(chat(&server)));
+    let (sender, mut items) = mpsc::channel(1);
+    let running = tokio::spawn({
+        let client = client.clone();
+        async move { client.call(&request(), &Clock::start(), sender).await }
+    });
+    assert!(items.recv().await.is_some());
+    // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.
+    let mut sent = 0;
+    loop {
+        let more =
+            tokio::time::timeout(std::time::Duration::from_millis(300), server.sent(1, sent + 1)).await;
+        match more {
+            Ok(()) => sent = server.exchanges()[0].sent,
+            Err(_) => break,
+        }
+    }
+    assert!(sent < 32 << 20, "{sent} of 64 MiB were taken by a reader that does not read");
+    drop(items);
+    running.await.unwrap();
+    assert_eq!(server.ended(1).await, Ending::ClientGone);
+}
+
+/// A server that answers each connection as often as `answers` says, and hangs up on the request after that.
+async fn hangs_up_after(answers: &'static [usize]) -> (String, tokio::task::JoinHandle<usize>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let mut requests = 0;
+        for answers in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            for answered in 0..=*answers {
+                let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+                while !seen.ends_with(b"}") {
+                    match stream.read(&mut buffer).await.unwrap() {
+                        0 => return requests,
+                        n => seen.extend_from_slice(&buffer[..n]),
+                    }
+                }
+                requests += 1;
+                if answered < *answers {
+                    let body = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    stream.write_all((head + body).as_bytes()).await.unwrap();
+                }
+            }
+        }
+        requests
+    });
+    (url, serving)
+}
+
+#[tokio::test]
+async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
+    let whole = |url: &str| {
+        client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap().transfer(Transfer::Whole))
+    };
+
+    let (url, serving) = hangs_up_after(&[1, 1]).await;
+    let client = whole(&url);
+    assert_eq!(call(&client, &request()).await.text(), "Hi");
+    assert_eq!(
+        call(&client, &request()).await.text(),
+        "Hi",
+        "the stale connection is replaced without a word"
+    );
+    drop(client);
+    assert_eq!(serving.await.unwrap(), 3);
+
+    let (url, serving) = hangs_up_after(&[0]).await;
+    let came = call(&whole(&url), &request()).await;
+    assert_eq!(came.kind(), Some(K::Broken), "a fresh connection that hangs up is a failure: {came:?}");
+    assert_eq!(serving.await.unwrap(), 1);
+}

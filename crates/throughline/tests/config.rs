@@ -1,0 +1,301 @@
+//! `throughline.toml`, the environment and flags, from outside: text in, settings or one precise error out.
+
+#![allow(clippy::unwrap_used)]
+
+use throughline::config::{ConfigError, Environment, File, Flags, Mode, Settings, resolve};
+use throughline::tools::Toggle;
+
+fn environment(pairs: &[(&str, &str)]) -> Environment {
+    pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+fn settings(text: &str, env: &[(&str, &str)], flags: &Flags) -> Result<Settings, ConfigError> {
+    resolve(Some(File::parse("throughline.toml", text)?), &environment(env), flags)
+}
+
+/// Environment and flags, and two things that are expected of them.
+type Layered<'a> = (&'a [(&'a str, &'a str)], Flags, &'a str, &'a str);
+
+/// The error of a file, as a person sees it.
+fn check_error(text: &str, expected: &str) {
+    let error = settings(text, &[], &Flags::default()).unwrap_err().to_string();
+    assert_eq!(error, expected, "\n--- got\n{error}\n--- for\n{text}");
+}
+
+fn model_of(settings: &Settings) -> String {
+    let model = &settings.agents[&settings.agent].models[0];
+    format!("{}/{}", model.name, model.model)
+}
+
+// R: D1
+#[test]
+fn without_any_configuration_the_demo_model_answers_with_tools() {
+    let settings = resolve(None, &environment(&[]), &Flags::default()).unwrap();
+    assert_eq!(model_of(&settings), "demo/demo");
+    assert!(settings.wants_demo());
+    assert_eq!(settings.agents["default"].tool_call.tools, Toggle::On);
+}
+
+#[test]
+fn a_full_file_is_understood() {
+    let text = r#"
+        [upstreams.deepseek]
+        known = "deepseek"
+        headers = { "x-team" = "blue", "x-secret" = "$TEAM_SECRET" }
+        timeouts = { first_byte_ms = 90000 }
+        profile = { vision = false }
+
+        [upstreams.mine]
+        dialect = "openai-responses"
+        base_url = "http://10.0.0.5:9000/v1"
+        key_env = "MINE_KEY"
+        streaming = "off"
+        proxy = "off"
+
+        [agents.default]
+        model = "deepseek/deepseek-chat"
+        fallback = ["mine/gpt-5", "groq/llama-4"]
+        prompt = "Be brief."
+        temperature = 0.2
+        extra = { top_p = 0.9 }
+        tool_call = { enabled = true, tool_toggles = { files = false, "files.read" = true }, start = "after_stream", parallel_execution = true, timeout_ms = 5000 }
+
+        [limits.turn]
+        calls_per_turn_max = 10
+
+        [tools.files]
+        roots = ["/srv/notes"]
+
+        [tools.http]
+        allow = ["wiki.local:8080"]
+    "#;
+    let env = [("DEEPSEEK_API_KEY", "sk-1"), ("TEAM_SECRET", "hush"), ("GROQ_API_KEY", "  ")];
+    let settings = settings(text, &env, &Flags::default()).unwrap();
+    let agent = &settings.agents["default"];
+    let names: Vec<_> = agent.models.iter().map(|model| model.name.as_str()).collect();
+    assert_eq!(names, ["deepseek", "mine", "groq"]);
+    assert_eq!(agent.tool_call.toggles.of(&"files.read".into()), Toggle::On);
+    assert_eq!(agent.tool_call.toggles.of(&"files.list".into()), Toggle::Off);
+    assert_eq!(agent.settings.extra["top_p"], 0.9);
+    let missing: Vec<_> = settings.upstreams.values().map(|upstream| upstream.missing_key()).collect();
+    assert_eq!(missing, [None, Some("GROQ_API_KEY"), Some("MINE_KEY")], "deepseek, groq, mine");
+    assert!(
+        !format!("{settings:?}").contains("hush") && !format!("{settings:?}").contains("sk-1"),
+        "secrets"
+    );
+    assert_eq!(settings.limits.turn.calls_per_turn_max, 10);
+    assert_eq!(settings.limits.turn.iterations_max, 5, "what is not said keeps its default");
+    assert_eq!(settings.tools.http.allow, ["wiki.local:8080"]);
+}
+
+#[test]
+fn the_defaults_of_tool_call_are_those_of_the_seed() {
+    let text = "[agents.a]\nmodel = \"ollama/qwen3\"";
+    let file = File::parse("throughline.toml", text).unwrap();
+    let t = &file.agents["a"].tool_call;
+    assert_eq!((t.enabled, t.max_iterations, t.timeout_ms), (false, 5, 30_000));
+    assert_eq!((t.default_tool_enabled, t.require_confirmation, t.parallel_execution), (true, false, false));
+    let settings = settings(text, &[], &Flags::default()).unwrap();
+    assert_eq!(settings.agent, "a", "the only agent answers");
+    assert_eq!(settings.agents["a"].tool_call.tools, Toggle::Off);
+    assert_eq!(settings.agents["a"].tool_call.mode, Mode::Auto);
+}
+
+#[test]
+fn errors_show_the_place_and_what_is_valid() {
+    check_error(
+        "[agents.a]\nmodel = \"openai/gpt-5\"\n  promt = \"x\"\n",
+        "unknown field `promt`\n --> throughline.toml:3:3\n  |\n3 |   promt = \"x\"\n  |   ^^^^^\n  = did you mean \
+         `prompt`? valid here: `model`, `fallback`, `prompt`, `temperature`, `max_output_tokens`, `extra`, `tool_call`",
+    );
+    check_error(
+        "[agents.a]\nmodel = \"opnai/gpt-5\"\n\n[upstreams.mine]\nknown = \"ollama\"\n",
+        "there is no upstream `opnai`\n --> throughline.toml:2:9\n  |\n2 | model = \"opnai/gpt-5\"\n  |         \
+         ^^^^^^^^^^^^^\n  = did you mean `openai`? valid here: `mine`, `openai`, `openai-responses`, `deepseek`, \
+         `siliconflow`, `dashscope`, `moonshot`, `zhipu`, `openrouter`, `groq`, `mistral`, `xai`, `anthropic`, \
+         `gemini`, `ollama`, `llama.cpp`, `vllm`, `lmstudio`, `gcli2api`, `demo`",
+    );
+    check_error(
+        "[upstreams.\"模型\"]\ndialect = \"openai\"\nbase_url = \"http://h\"",
+        "`openai` is not a dialect that can be sent\n --> throughline.toml:2:11\n  |\n2 | dialect = \"openai\"\n  |           \
+         ^^^^^^^^\n  = valid here: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`",
+    );
+    check_error(
+        "[agents.\"中文\"]\nmodel = \"gpt-5\"",
+        "`gpt-5` is not `upstream/model`\n --> throughline.toml:2:9\n  |\n2 | model = \"gpt-5\"\n  |         ^^^^^^^\n  = \
+         for example \"openai/gpt-5-mini\"; `demo` is built in",
+    );
+    check_error(
+        "[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"text\" }",
+        "text mode arrives with a later release\n --> throughline.toml:3:22\n  |\n3 | tool_call = { mode = \"text\" }\n  |                      \
+         ^^^^^^\n  = use `auto` or `native`; for a model without tools set `tool_call.enabled = false`",
+    );
+}
+
+#[test]
+fn each_mistake_is_one_message_at_its_line() {
+    let cases = [
+        ("[agents.a\n", 1, "unclosed table"),
+        ("[agents.a]\nmodel = 5", 2, "invalid type: integer `5`, expected a string"),
+        ("[agents.a]\nprompt = \"x\"", 1, "missing field `model`"),
+        ("[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"texd\" }", 3, "unknown variant `texd`"),
+        ("[upstreams.u]\nkey_env = \"K\"", 1, "neither `known` nor both"),
+        ("[upstreams.u]\nknown = \"deepsek\"", 2, "no upstream is known as `deepsek`"),
+        ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a base URL"),
+        ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle_ms = 0 }", 1, "0 ms"),
+        ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle = 5 }", 3, "unknown field `idle`"),
+        ("[upstreams.u]\nknown = \"ollama\"\nheaders = { \"a b\" = \"c\" }", 3, "not a header"),
+        ("[upstreams.u]\nknown = \"ollama\"\nheaders = { a = \"$NOT_SET\" }", 3, "NOT_SET is not set"),
+        ("[upstreams.u]\nknown = \"ollama\"\nproxy = \"sometimes\"", 3, "`sometimes` is not a proxy"),
+        ("[upstreams.\"a/b\"]\nknown = \"ollama\"", 1, "must not be empty or contain `/`"),
+        (
+            "[agents.a]\nmodel = \"demo\"\ntool_call = { require_confirmation = true }",
+            2,
+            "arrives with a later release",
+        ),
+        ("[limits]\nsteps = 5", 2, "unknown field `steps`"),
+        ("[limits.turn]\niterations = 5", 2, "unknown field `iterations`"),
+    ];
+    for (text, line, message) in cases {
+        let error = settings(text, &[], &Flags::default()).unwrap_err().to_string();
+        assert!(error.contains(message), "{text}\n{error}");
+        assert!(error.contains(&format!("throughline.toml:{line}:")), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn the_caret_stands_under_the_place_behind_wide_characters_and_tabs() {
+    let error = File::parse("f", "[agents.a]\nmodel = \"demo\"\nextra = { \"天气\" = \t1, = 2 }")
+        .unwrap_err()
+        .to_string();
+    let lines: Vec<_> = error.lines().collect();
+    let (code, caret) = (lines[3], lines[4]);
+    let before = |line: &str, stop: char| {
+        let at = line.rfind(stop).unwrap();
+        line[..at].chars().map(|c| if c > '\u{2e80}' { 2 } else { 1 }).sum::<usize>()
+    };
+    assert_eq!(caret.find('^').map(|at| caret[..at].chars().count()), Some(before(code, '=')), "\n{error}");
+}
+
+#[test]
+fn the_environment_is_on_top_of_the_file_and_flags_are_on_top_of_both() {
+    let text = "[upstreams.ds]\nknown = \"deepseek\"\n[agents.default]\nmodel = \"ds/a\"\n[agents.b]\nmodel = \"demo\"";
+    let flag = |model: &str| Flags { model: Some(model.into()), ..Flags::default() };
+    let cases: [Layered<'_>; 6] = [
+        (&[], Flags::default(), "default", "ds/a"),
+        (&[("THROUGHLINE_MODEL", "groq/x/y")], Flags::default(), "default", "groq/x/y"),
+        (&[("THROUGHLINE_MODEL", "groq/x")], flag("ds/c"), "default", "ds/c"),
+        (&[("THROUGHLINE_MODEL", "")], Flags::default(), "default", "ds/a"),
+        (&[("THROUGHLINE_AGENT", "b")], Flags::default(), "b", "demo/demo"),
+        (
+            &[("THROUGHLINE_AGENT", "b")],
+            Flags { agent: Some("default".into()), ..flag("demo") },
+            "default",
+            "demo/demo",
+        ),
+    ];
+    for (env, flags, agent, model) in cases {
+        let settings = settings(text, env, &flags).unwrap();
+        assert_eq!(
+            (settings.agent.as_str(), model_of(&settings).as_str()),
+            (agent, model),
+            "{env:?} {flags:?}"
+        );
+    }
+}
+
+// R: T13
+#[test]
+fn streaming_and_address_can_be_set_for_all_upstreams_or_for_one() {
+    let text = "[upstreams.\"my.ds\"]\nknown = \"deepseek\"\n[upstreams.b]\nknown = \"ollama\"\n[agents.a]\nmodel = \"b/x\"";
+    let shown = |env: &[(&str, &str)]| {
+        let settings = settings(text, env, &Flags::default()).unwrap();
+        let transfer = |name: &str| format!("{:?}", settings.upstreams[name]).contains("transfer: Stream");
+        (transfer("my.ds"), transfer("b"), settings.upstreams["b"].summary())
+    };
+    let here = "ollama http://localhost:11434".to_owned();
+    assert_eq!(shown(&[]), (true, true, here.clone()));
+    assert_eq!(shown(&[("THROUGHLINE_STREAMING", "off")]), (false, false, here.clone()));
+    assert_eq!(shown(&[("THROUGHLINE_STREAMING_MY_DS", "off")]), (false, true, here.clone()));
+    assert_eq!(
+        shown(&[("THROUGHLINE_STREAMING", "off"), ("THROUGHLINE_STREAMING_B", "on")]),
+        (false, true, here)
+    );
+    let there = "ollama http://gpu:11434".to_owned();
+    assert_eq!(shown(&[("THROUGHLINE_BASE_URL_B", "http://gpu:11434")]), (true, true, there));
+}
+
+#[test]
+fn mistakes_in_the_environment_and_in_flags_name_their_place() {
+    let flags = |set: fn(&mut Flags)| {
+        let mut flags = Flags::default();
+        set(&mut flags);
+        flags
+    };
+    let cases: [Layered<'_>; 8] = [
+        (
+            &[("THROUGHLINE_STREAMING", "no")],
+            Flags::default(),
+            "environment variable THROUGHLINE_STREAMING",
+            "`on` or `off`",
+        ),
+        (
+            &[("THROUGHLINE_MODE_OLLAMA", "text")],
+            Flags::default(),
+            "environment variable THROUGHLINE_MODE_OLLAMA",
+            "later release",
+        ),
+        (
+            &[("THROUGHLINE_MODEL", "gpt-5")],
+            Flags::default(),
+            "environment variable THROUGHLINE_MODEL",
+            "not `upstream/model`",
+        ),
+        (
+            &[("THROUGHLINE_AGENT", "defualt")],
+            Flags::default(),
+            "environment variable THROUGHLINE_AGENT",
+            "did you mean `default`?",
+        ),
+        (
+            &[("THROUGHLINE_BASE_URL_OLLAMA", "gpu")],
+            Flags::default(),
+            "environment variable THROUGHLINE_BASE_URL_OLLAMA",
+            "not a base URL",
+        ),
+        (&[], flags(|flags| flags.mode = Some("natve".into())), "--mode", "did you mean `native`?"),
+        (&[], flags(|flags| flags.model = Some("grok/x".into())), "--model", "did you mean `groq`?"),
+        (&[], flags(|flags| flags.streaming = Some("yes".into())), "--streaming", "`on` or `off`"),
+    ];
+    for (env, flags, place, message) in cases {
+        let error = settings("[agents.default]\nmodel = \"ollama/x\"", env, &flags).unwrap_err().to_string();
+        assert!(error.contains(place) && error.contains(message), "{env:?} {flags:?}\n{error}");
+    }
+}
+
+#[test]
+fn which_agent_answers_is_never_guessed() {
+    let two = settings("[agents.a]\nmodel = \"demo\"\n[agents.b]\nmodel = \"demo\"", &[], &Flags::default());
+    assert!(two.unwrap_err().to_string().contains("none is called `default`"));
+    let none = settings("[upstreams.u]\nknown = \"ollama\"", &[], &Flags::default());
+    assert!(none.unwrap_err().to_string().contains("no agent, so no model is chosen"));
+    let model = Flags { model: Some("u/qwen3".into()), ..Flags::default() };
+    assert_eq!(model_of(&settings("[upstreams.u]\nknown = \"ollama\"", &[], &model).unwrap()), "u/qwen3");
+}
+
+#[test]
+fn every_quirk_of_a_profile_can_be_set() {
+    let known = serde_json::to_value(throughline::wire::Profile::default()).unwrap();
+    for (field, value) in known.as_object().unwrap() {
+        let text = format!(
+            "[upstreams.u]\nknown = \"ollama\"\nprofile = {{ {field} = {value} }}\n[agents.a]\nmodel = \"u/x\""
+        );
+        settings(&text, &[], &Flags::default()).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = File::load(std::path::Path::new("nowhere/throughline.toml")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the configuration: ") && error.contains("--> nowhere"), "{error}");
+}
