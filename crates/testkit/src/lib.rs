@@ -1,4 +1,4 @@
-//! Fakes to test against: a scriptable LLM upstream over real HTTP in five dialects, fake
+//! Fakes to test against: a scriptable LLM upstream over real HTTP in five dialects, the demo model on top of it, fake
 //! tools and a fake clock.
 //!
 //! ```
@@ -17,6 +17,7 @@
 //! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug cannot
 //! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
 
+pub mod demo;
 pub mod dialect;
 mod http;
 mod mint;

@@ -1,6 +1,8 @@
 //! A raw HTTP client for tests: it shows what really came over the socket, also when that is half a reply.
 #![allow(dead_code)]
 
+pub mod talk;
+
 use serde_json::{Value, json};
 use throughline_testkit::{Dialect, UpstreamHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -85,7 +85,8 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Most tokens to generate.
     pub max_output_tokens: Option<u32>,
-    /// Further body fields, merged at the top level as they are.
+    /// Further body fields, merged at the top level as they are. For Responses, Gemini and Ollama objects merge member
+    /// by member (`generationConfig`, `options`) and `null` takes a field out.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }

@@ -1,0 +1,64 @@
+//! Which language to answer in: the one that the user wrote.
+
+use crate::seen::{Seen, SeenMessage};
+
+/// A language of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    English,
+    Chinese,
+}
+
+impl Language {
+    /// Of the last user message that says anything in either.
+    pub fn of(seen: &Seen) -> Self {
+        let texts = seen.messages.iter().rev().filter_map(|message| match message {
+            SeenMessage::User { text, .. } => Some(text),
+            _ => None,
+        });
+        texts.filter_map(|text| of_text(text)).next().unwrap_or(Self::English)
+    }
+
+    /// One of two texts.
+    pub fn choose<T>(self, english: T, chinese: T) -> T {
+        match self {
+            Self::English => english,
+            Self::Chinese => chinese,
+        }
+    }
+}
+
+/// A few Chinese characters outweigh a name in Latin letters, a Chinese name in an English sentence does not.
+fn of_text(text: &str) -> Option<Language> {
+    let chinese = text.chars().filter(|c| matches!(c, '\u{4e00}'..='\u{9fff}')).count();
+    // Names of files and tools are in no language.
+    let is_word = |word: &&str| !word.is_empty() && !word.contains(['.', '_', '/']);
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/');
+    let words = text.split(|c| !part(c)).map(|word| word.trim_matches(|c: char| !c.is_ascii_alphabetic()));
+    let words = words.filter(is_word).count();
+    match (chinese, words) {
+        (0, 0) => None,
+        _ if chinese >= 2 * words => Some(Language::Chinese),
+        _ => Some(Language::English),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_that_of_most_of_the_words() {
+        for (text, expected) in [
+            ("What is the weather in 北京?", Some(Language::English)),
+            ("北京天气怎么样？", Some(Language::Chinese)),
+            ("用 files_list 看看有哪些文件", Some(Language::Chinese)),
+            ("读一下 README.md", Some(Language::Chinese)),
+            ("Read it. Now.", Some(Language::English)),
+            ("17 * 23", None),
+            ("你好", Some(Language::Chinese)),
+        ] {
+            assert_eq!(of_text(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Things that go wrong on purpose, to show that a turn survives them.
+
+use super::super::offer::Wish;
+use super::super::told::Told;
+use super::{Scene, quoted, saying_then, time};
+use crate::script::{CallMove, Script};
+use serde_json::json;
+
+const FAIL: &str = "demo_fail";
+const WEATHER: &str = "demo_weather";
+const READ: &str = "files_read";
+/// Misspelt on purpose.
+const MISSPELT: &str = "demo_wether";
+
+fn weather(scene: &Scene<'_>) -> Option<CallMove> {
+    let city = scene.words("Paris", "巴黎");
+    scene.call(WEATHER, &[Wish(&["city", "location", "place", "name"], city.into())])
+}
+
+/// A tool that fails. Where none is offered that is made for it: a file that cannot be there.
+pub(super) fn failure(scene: &Scene<'_>) -> Script {
+    let Some((call, told)) = scene.answered.last() else {
+        let made_for_it = scene.call(FAIL, &[Wish(&["message", "reason"], "on purpose".into())]);
+        let missing_file = || {
+            let name = "there/is/no/such-file.txt";
+            scene.call(READ, &[Wish(&["path", "file", "filename", "name"], name.into())])
+        };
+        let text = scene.words(
+            "Gladly. I'll call a tool of which I know that it will fail.\n\n",
+            "乐意效劳。我来调用一个明知会失败的工具。\n\n",
+        );
+        return match made_for_it.or_else(missing_file) {
+            Some(call) => saying_then(text, vec![call]),
+            None => scene.missing(FAIL),
+        };
+    };
+    let heard = match told {
+        Told::Failed(message) => message.clone(),
+        other => scene.why(other),
+    };
+    let heard = quoted(&heard, 8);
+    Script::new().say(scene.language.choose(
+        format!(
+            "As promised, `{}` did not make it. This is what I was told:\n\n{heard}\nNothing is lost by that. A failed \
+             tool never ends the message: its outcome is recorded, I am told the truth about it, and I go on talking, as \
+             you can see.",
+            call.name
+        ),
+        format!(
+            "不出所料，`{}` 没有成功。我得到的消息是：\n\n{heard}\n这没有关系。工具失败不会中断这条消息：结果会如实记录、如实告诉我，\
+             然后我接着往下说，就像现在这样。",
+            call.name
+        ),
+    ))
+}
+
+/// A name that nobody offers, then the right one.
+pub(super) fn unknown_tool(scene: &Scene<'_>) -> Script {
+    match (scene.told(MISSPELT), scene.told(WEATHER)) {
+        (None, _) if !scene.seen.may_call() => scene.missing(WEATHER),
+        (None, _) => {
+            let text = scene.language.choose(
+                format!("I'll call a tool and misspell its name: `{MISSPELT}`.\n\n"),
+                format!("我来调用一个工具，并故意把名字拼错：`{MISSPELT}`。\n\n"),
+            );
+            let city = scene.words("Paris", "巴黎");
+            saying_then(text, vec![CallMove::new(MISSPELT, json!({"city": city}))])
+        }
+        (Some(told), None) => {
+            let closest = match told {
+                Told::NoSuchTool(names) if !names.is_empty() => names.join("`, `"),
+                _ => String::new(),
+            };
+            let heard = match (closest.is_empty(), told) {
+                (false, _) => scene.language.choose(
+                    format!("There is no such tool, and I am told the closest name: `{closest}`."),
+                    format!("没有这个工具，不过我被告知了最接近的名字：`{closest}`。"),
+                ),
+                (true, _) => scene.language.choose(
+                    format!("The answer: {}", scene.why(told)),
+                    format!("得到的回答：{}", scene.why(told)),
+                ),
+            };
+            match weather(scene) {
+                Some(call) => {
+                    let again = scene.words("Once more, spelt right this time.", "这次拼对了再来。");
+                    saying_then(format!("{heard} {again}\n\n"), vec![call])
+                }
+                None => Script::new().say(heard),
+            }
+        }
+        (Some(_), Some(told)) => second_try(scene, told),
+    }
+}
+
+/// Arguments that do not fit the schema, then ones that do.
+pub(super) fn wrong_arguments(scene: &Scene<'_>) -> Script {
+    let wrong = CallMove::new(WEATHER, json!({"town": 42}));
+    corrected(
+        scene,
+        wrong,
+        scene.words(
+            "I'll call `demo_weather` with arguments that make no sense: a *town* instead of a *city*, and a number at \
+             that.\n\n",
+            "我用毫无道理的参数来调用 `demo_weather`：把 *city* 写成 *town*，值还是个数字。\n\n",
+        ),
+    )
+}
+
+/// Argument text that breaks off, then whole one.
+pub(super) fn broken_arguments(scene: &Scene<'_>) -> Script {
+    let broken = CallMove::new(WEATHER, "{\"city\": \"Par".into());
+    corrected(
+        scene,
+        broken,
+        scene.words(
+            "I'll call `demo_weather` and stop in the middle of its arguments: `{\"city\": \"Par`.\n\n",
+            "我来调用 `demo_weather`，参数只写到一半：`{\"city\": \"Par`。\n\n",
+        ),
+    )
+}
+
+fn corrected(scene: &Scene<'_>, wrong: CallMove, lead: &str) -> Script {
+    match scene.answered.as_slice() {
+        [] if !scene.offers(WEATHER) => scene.missing(WEATHER),
+        [] => saying_then(lead, vec![wrong]),
+        [(_, told)] => {
+            let heard = match told {
+                Told::BadArguments(why) => quoted(why, 6),
+                other => quoted(&scene.why(other), 6),
+            };
+            let text = scene.language.choose(
+                format!(
+                    "The call was checked before anything ran, and refused:\n\n{heard}\nThat tells me what to mend.\n\n"
+                ),
+                format!("这个调用在执行之前就被检查出来并拒绝了：\n\n{heard}\n这样我就知道该改哪里了。\n\n"),
+            );
+            match weather(scene) {
+                Some(call) => saying_then(text, vec![call]),
+                None => Script::new().say(text),
+            }
+        }
+        [.., (_, told)] => second_try(scene, told),
+    }
+}
+
+fn second_try(scene: &Scene<'_>, told: &Told) -> Script {
+    let (lead, end) = scene.language.choose(
+        ("That worked:", "A mistake of the model costs one step, not the message."),
+        ("这次成功了：", "模型犯一次错，代价是多一步，而不是整条消息。"),
+    );
+    match told {
+        Told::Output(text, _) => Script::new().say(format!("{lead}\n\n{}\n{end}", quoted(text, 8))),
+        other => Script::new().say(scene.why(other)),
+    }
+}
+
+/// A call in every step, until no more are allowed.
+pub(super) fn looping(scene: &Scene<'_>) -> Script {
+    let done = scene.answered.len();
+    match time::call(scene) {
+        Some(call) => {
+            let text = match (done, scene.language) {
+                (0, _) => scene
+                    .words("I'll look at the clock until somebody stops me. ", "我会一直看时钟，直到有人拦住我。")
+                    .to_owned(),
+                (n, super::Language::English) => format!("{} … ", ordinal(n + 1)),
+                (n, super::Language::Chinese) => format!("第 {} 次……", n + 1),
+            };
+            saying_then(text, vec![call])
+        }
+        None if done == 0 => scene.missing(time::TOOL),
+        None => Script::new().say(scene.language.choose(
+            format!(
+                "\n\nI have been stopped: after {done} calls no more are allowed in this message. So a model that runs in \
+                 circles costs a few steps, and you still get an answer."
+            ),
+            format!("\n\n我被拦住了：调用 {done} 次之后，这条消息里不再允许调用。模型就算原地打转，也只会多花几步，而您仍然能得到回答。"),
+        )),
+    }
+}
+
+fn ordinal(n: usize) -> String {
+    let end = match (n % 10, n % 100) {
+        (1, tens) if tens != 11 => "st",
+        (2, tens) if tens != 12 => "nd",
+        (3, tens) if tens != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{end} time")
+}

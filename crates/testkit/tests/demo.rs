@@ -1,0 +1,318 @@
+//! The demo model, asked over the wire by a hand-written client.
+
+mod client;
+
+use client::talk::{Call, Offer, Step, Talk, offer};
+use client::{Over, asking, path, post};
+use serde_json::{Value, json};
+use throughline_testkit::demo::Demo;
+use throughline_testkit::{Dialect, Upstream, UpstreamHandle};
+
+async fn demo() -> UpstreamHandle {
+    Upstream::start(Demo::instant()).await.expect("starts")
+}
+
+fn all_tools() -> Vec<Offer> {
+    let text = json!({"type": "string"});
+    vec![
+        offer("demo_weather", json!({"city": text}), &["city"]),
+        offer("demo_calendar", json!({"title": text, "start": text}), &["title", "start"]),
+        offer("demo_fail", json!({}), &[]),
+        offer("time_now", json!({"timezone": text}), &[]),
+        offer("files_list", json!({"path": text}), &[]),
+        offer("files_read", json!({"path": text}), &["path"]),
+        offer("files_search", json!({"query": text}), &["query"]),
+        offer(
+            "live2d_expression",
+            json!({"name": {"type": "string", "enum": ["neutral", "smile", "sad"]}}),
+            &["name"],
+        ),
+        offer("live2d_motion", json!({"group": text, "index": {"type": "integer"}}), &["group"]),
+    ]
+}
+
+/// What the tools of the real demo answer, more or less, in the words that Throughline uses for the rest.
+fn run(call: &Call) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+    match call.name.as_str() {
+        "demo_weather" if serde_json::from_str::<Value>(&call.arguments).is_err() => {
+            "The arguments are not valid, so the call was not started; nothing happened. EOF at byte 13. Correct the \
+             arguments and call again."
+                .into()
+        }
+        "demo_weather" if text("city").is_empty() => {
+            "The arguments are not valid, so the call was not started; nothing happened. /city: missing. Correct the \
+             arguments and call again."
+                .into()
+        }
+        "demo_weather" => match text("city").as_str() {
+            "Oslo" => "The tool failed: no report from there.".into(),
+            "Paris" | "巴黎" => json!({"city": text("city"), "condition": "light rain", "temperature_c": 12}).to_string(),
+            city => json!({"city": city, "condition": "晴", "temperature_c": city.len() * 3}).to_string(),
+        },
+        "time_now" => json!({"time": "2026-11-21T09:05:00+09:00", "timezone": text("timezone")}).to_string(),
+        "files_list" => "README.md\nnotes.txt".into(),
+        "files_read" if text("path") == "notes.txt" => "first line\nsecond line".into(),
+        "files_read" => "The tool failed: there is no such file.".into(),
+        "files_search" => format!("notes.txt:2: … {} …", text("query")),
+        "demo_fail" => "The tool failed: this tool always fails.".into(),
+        "demo_calendar" => "Denied: the call was not allowed and was not started; nothing happened. Reason: not now.".into(),
+        "live2d_expression" | "live2d_motion" => {
+            "No page or app that could do this is connected, so it was not started; nothing happened.".into()
+        }
+        _ => "There is no tool of this name, so nothing was started; nothing happened. Did you mean demo_weather?".into(),
+    }
+}
+
+async fn ask(prompt: &str) -> Vec<Step> {
+    let upstream = demo().await;
+    let steps = Talk::new(&upstream, Dialect::OpenaiChat, &all_tools()).ask(prompt, 5, run).await;
+    assert_eq!(upstream.violations(), []);
+    steps
+}
+
+fn calls(steps: &[Step]) -> Vec<(&str, &str)> {
+    steps
+        .iter()
+        .flat_map(|step| &step.calls)
+        .map(|call| (call.name.as_str(), call.arguments.as_str()))
+        .collect()
+}
+
+fn told(steps: &[Step]) -> String {
+    steps.iter().map(|step| step.text.as_str()).collect()
+}
+
+/// R: T1, T4, D1: what each example leads to: calls made, and words that must be in the message.
+#[tokio::test]
+async fn every_example_is_answered_with_the_values_of_its_tools() {
+    for (prompt, expected_calls, words) in [
+        (
+            "What's the weather in Beijing, Paris and New York?",
+            vec![
+                ("demo_weather", r#"{"city":"Beijing"}"#),
+                ("demo_weather", r#"{"city":"Paris"}"#),
+                ("demo_weather", r#"{"city":"New York"}"#),
+            ],
+            vec![
+                "3 calls, all in one go",
+                "| Paris | light rain | 12 °C |",
+                "warmest in **New York** (24 °C)",
+                "umbrella in Paris",
+            ],
+        ),
+        (
+            "巴黎天气怎么样？",
+            vec![("demo_weather", r#"{"city":"巴黎"}"#)],
+            vec!["**巴黎**现在 **12 °C**", "带伞"],
+        ),
+        (
+            "天气",
+            vec![
+                ("demo_weather", r#"{"city":"北京"}"#),
+                ("demo_weather", r#"{"city":"巴黎"}"#),
+                ("demo_weather", r#"{"city":"纽约"}"#),
+            ],
+            vec!["没有说是哪座城市"],
+        ),
+        (
+            "Weather and time in Oslo?",
+            vec![("demo_weather", r#"{"city":"Oslo"}"#), ("time_now", r#"{"timezone":"Europe/Oslo"}"#)],
+            vec!["**Oslo**: the tool failed: no report from there.", "**09:05** in Oslo"],
+        ),
+        (
+            "What time is it in Tokyo?",
+            vec![("time_now", r#"{"timezone":"Asia/Tokyo"}"#)],
+            vec!["It is **09:05** in Tokyo, on Saturday, 21 November 2026."],
+        ),
+        ("现在几点？", vec![("time_now", "{}")], vec!["现在是 **09:05**，2026年11月21日，星期六。"]),
+        (
+            "Which files are there?",
+            vec![("files_list", r#"{"path":"."}"#)],
+            vec!["```text\nREADME.md\nnotes.txt\n```"],
+        ),
+        (
+            "Read notes.txt",
+            vec![("files_read", r#"{"path":"notes.txt"}"#)],
+            vec!["2 lines and 4 words", "second line"],
+        ),
+        (
+            "读一下 README.md",
+            vec![("files_read", r#"{"path":"README.md"}"#), ("files_list", r#"{"path":"."}"#)],
+            vec!["没有成功：工具执行失败：there is no such file.", "notes.txt"],
+        ),
+        (
+            "Search the files for \"token\"",
+            vec![("files_search", r#"{"query":"token"}"#)],
+            vec!["notes.txt:2: … token …"],
+        ),
+        (
+            "Smile!",
+            vec![("live2d_expression", r#"{"name":"smile"}"#)],
+            vec!["here comes a smile … and I am still talking", "no avatar connected"],
+        ),
+        ("挥手", vec![("live2d_motion", r#"{"group":"Wave","index":0}"#)], vec!["挥挥手", "没有连接"]),
+        (
+            "Put a meeting with Ada into my calendar, tomorrow at 3pm",
+            vec![
+                ("time_now", "{}"),
+                ("demo_calendar", r#"{"title":"Meeting with Ada","start":"2026-11-22T15:00:00"}"#),
+            ],
+            vec!["Sunday, 22 November 2026 at 15:00", "I leave the calendar as it is", "“not now.”"],
+        ),
+        (
+            "把明天下午三点和小李开会记到日历里",
+            vec![
+                ("time_now", "{}"),
+                ("demo_calendar", r#"{"title":"和小李开会","start":"2026-11-22T15:00:00"}"#),
+            ],
+            vec!["日历保持原样"],
+        ),
+        (
+            "Call a tool that fails",
+            vec![("demo_fail", "{}")],
+            vec!["> this tool always fails.", "never ends the message"],
+        ),
+        (
+            "Call a tool that does not exist",
+            vec![("demo_wether", r#"{"city":"Paris"}"#), ("demo_weather", r#"{"city":"Paris"}"#)],
+            vec!["closest name: `demo_weather`", "That worked", "light rain"],
+        ),
+        (
+            "Call a tool with wrong arguments",
+            vec![("demo_weather", r#"{"town":42}"#), ("demo_weather", r#"{"city":"Paris"}"#)],
+            vec!["> /city: missing.", "That worked"],
+        ),
+        (
+            "Send malformed arguments",
+            vec![("demo_weather", r#"{"city": "Par"#), ("demo_weather", r#"{"city":"Paris"}"#)],
+            vec!["> EOF at byte 13.", "costs one step"],
+        ),
+        (
+            "Give me a long answer",
+            vec![],
+            vec!["# One message, all the way through", "| What arrives |", "```rust"],
+        ),
+        ("来一篇长文", vec![], vec!["# 一条消息，从头到尾", "| 收到的内容 |"]),
+        ("Think aloud", vec![], vec!["The ball costs **0.05**"]),
+        ("Count to twenty", vec![], vec!["1, 2, 3, ", "19, 20."]),
+        ("What is 17 * 23?", vec![], vec!["17 × 23 = **391**"]),
+        ("Send a picture", vec![], vec!["Send me a picture"]),
+        ("Hello", vec![], vec!["a script, not an AI", "*Smile!*", "calendar"]),
+        ("你能做什么？", vec![], vec!["不是人工智能", "*笑一个！*"]),
+        ("谢谢", vec![], vec!["不客气"]),
+        ("blue", vec![], vec!["> blue", "not in my script", "*help*"]),
+    ] {
+        let steps = ask(prompt).await;
+        assert_eq!(calls(&steps), expected_calls, "{prompt}");
+        let said = told(&steps);
+        for word in words {
+            assert!(said.contains(word), "{prompt}: {word:?} is missing in:\n{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_gesture_comes_in_mid_sentence_and_thoughts_apart() {
+    let steps = ask("Smile, please").await;
+    assert!(steps[0].text_after_call && steps[0].finish == "tool_calls", "{steps:?}");
+    let steps = ask("Think aloud").await;
+    assert!(steps[0].thinking.contains("2x = 0.10") && !steps[0].text.contains("call the ball x"));
+}
+
+/// R: T4: the last step has tools off, and the demo answers without a call.
+#[tokio::test]
+async fn it_stops_calling_when_it_may_not() {
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini] {
+        let upstream = demo().await;
+        let mut talk = Talk::new(&upstream, dialect, &all_tools());
+        let steps = talk.ask("Call the clock again and again", 3, run).await;
+        assert_eq!(calls(&steps).len(), 3, "{dialect}");
+        assert!(told(&steps).contains("after 3 calls no more are allowed"), "{dialect}: {}", told(&steps));
+    }
+}
+
+#[tokio::test]
+async fn it_says_so_when_a_tool_is_not_offered() {
+    let upstream = demo().await;
+    for (prompt, word) in [
+        ("Weather in Paris", "`demo_weather`, but it is not among the tools"),
+        ("现在几点", "`time_now`，但它不在"),
+        ("Smile", "live2d_expression"),
+        ("Put a meeting into my calendar", "demo_calendar"),
+        ("Call a tool that fails", "demo_fail"),
+        ("Call a tool that does not exist", "demo_weather"),
+        ("Which files are there", "files_list"),
+    ] {
+        let steps = Talk::new(&upstream, Dialect::OpenaiChat, &[]).ask(prompt, 5, run).await;
+        assert!(calls(&steps).is_empty() && told(&steps).contains(word), "{prompt}: {}", told(&steps));
+    }
+    let help = Talk::new(&upstream, Dialect::OpenaiChat, &[]).ask("help", 5, run).await;
+    assert!(!told(&help).contains("Smile!"), "examples that cannot work are not given");
+}
+
+/// The same answer over every wire, and the next message in the same conversation too.
+#[tokio::test]
+async fn every_dialect_carries_the_same_conversation() {
+    for dialect in Dialect::ALL {
+        let upstream = demo().await;
+        let mut talk = Talk::new(&upstream, dialect, &all_tools());
+        let steps = talk.ask("Weather in Beijing, Paris", 5, run).await;
+        let expected = [("demo_weather", r#"{"city":"Beijing"}"#), ("demo_weather", r#"{"city":"Paris"}"#)];
+        assert_eq!(calls(&steps), expected, "{dialect}");
+        assert!(told(&steps).contains("| Paris | light rain | 12 °C |"), "{dialect}: {}", told(&steps));
+        let steps = talk.ask("Think aloud", 5, run).await;
+        assert!(steps[0].thinking.contains("bat"), "{dialect}");
+        let steps = talk.ask("Put a meeting with Ada into my calendar for Friday at noon", 5, run).await;
+        assert!(told(&steps).contains("Friday, 27 November 2026 at 12:00"), "{dialect}: {}", told(&steps));
+        assert_eq!(upstream.violations(), [], "{dialect}");
+        assert_eq!(upstream.requests().last().map(|seen| seen.step()), Some(3), "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn pictures_are_measured_not_seen() {
+    const PIXEL: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let upstream = demo().await;
+    for dialect in Dialect::ALL {
+        let mut body = asking(dialect, "");
+        let data = format!("data:image/png;base64,{PIXEL}");
+        let (pointer, content) = match dialect {
+            Dialect::OpenaiChat => {
+                ("/messages/0/content", json!([{"type": "image_url", "image_url": {"url": data}}]))
+            }
+            Dialect::OpenaiResponses => {
+                ("/input/0/content", json!([{"type": "input_image", "image_url": data}]))
+            }
+            Dialect::Anthropic => (
+                "/messages/0/content",
+                json!([{"type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]),
+            ),
+            Dialect::Gemini => {
+                ("/contents/0/parts", json!([{"inlineData": {"mimeType": "image/png", "data": PIXEL}}]))
+            }
+            Dialect::Ollama => {
+                ("/messages/0", json!({"role": "user", "content": "what is it", "images": [PIXEL]}))
+            }
+        };
+        *body.pointer_mut(pointer).expect("there") = content;
+        let reply = post(&upstream, &path(dialect, "demo"), &body).await;
+        let said = client::talk::read(dialect, &reply).text;
+        assert!(said.contains("**PNG**, 1 × 1 pixels, 70 B"), "{dialect}: {said} {}", reply.text());
+    }
+}
+
+// Virtual time: a hundred tokens take a second and a half on the fake clock.
+#[tokio::test(start_paused = true)]
+async fn it_streams_at_a_lively_pace() {
+    let upstream = throughline_testkit::demo::start().await.expect("starts");
+    let began = tokio::time::Instant::now();
+    let reply = post(&upstream, "/api/chat", &asking(Dialect::Ollama, "Think aloud")).await;
+    let (tokens, took) = (reply.events().len() as f64, began.elapsed().as_secs_f64());
+    assert_eq!(reply.over, Over::Whole);
+    let rate = tokens / took;
+    assert!((60.0..80.0).contains(&rate), "{rate} tokens a second");
+}
