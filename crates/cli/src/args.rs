@@ -1,12 +1,15 @@
 //! The command line as types.
 
 use crate::messages;
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use throughline_wire::Dialect;
 
 /// One turn, one message, one stream: talk to any model with tools that run in mid-reply.
 #[derive(Debug, Parser)]
-#[command(name = "throughline", version, propagate_version = true)]
+#[command(name = "throughline", version, propagate_version = true, after_long_help = messages::EXIT_CODES)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -16,9 +19,89 @@ pub struct Args {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Talk to a model in the terminal
+    #[command(after_long_help = messages::CHAT_HELP)]
+    Chat(Chat),
+    /// Ask one thing and print the answer
+    #[command(after_long_help = messages::ASK_HELP)]
+    Ask(Ask),
     /// Decode a recorded or piped response of any provider to one JSON object
     #[command(after_long_help = messages::DECODE_HELP)]
     Decode(Decode),
+    /// List, show and run tools
+    #[command(after_long_help = messages::TOOLS_HELP)]
+    Tools(Tools),
+    /// List the model endpoints that are known by name, and those configured
+    #[command(after_long_help = messages::UPSTREAMS_HELP)]
+    Upstreams(Upstreams),
+    /// Serve a scripted LLM upstream, or the demo model, for others to test against
+    #[cfg(feature = "demo")]
+    #[command(after_long_help = messages::MOCK_HELP)]
+    Mock(Mock),
+    /// Print shell completions
+    #[command(after_long_help = messages::COMPLETIONS_HELP)]
+    Completions(Completions),
+}
+
+/// Which model answers, and where its settings are.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct Choice {
+    /// Configuration file [default: throughline.toml in the current directory, if there is one]
+    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Agent of the configuration
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Model, as UPSTREAM/MODEL (deepseek/deepseek-chat, ollama/qwen3, demo/demo)
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// How tools are offered: native, text or auto
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Ask an endpoint that is in no configuration: its base URL, with --api
+    #[arg(long, value_name = "URL", requires = "api", value_hint = ValueHint::Url)]
+    pub base_url: Option<String>,
+    /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
+    #[arg(long, value_name = "API", requires = "base_url")]
+    pub api: Option<Dialect>,
+    /// Environment variable that holds the key of --base-url
+    #[arg(long, value_name = "VARIABLE", requires = "base_url")]
+    pub key_env: Option<String>,
+}
+
+/// `throughline chat`.
+#[derive(Debug, ClapArgs)]
+pub struct Chat {
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Allow every call without asking
+    #[arg(long)]
+    pub approve: bool,
+    /// Plain text, nothing repainted, even on a terminal
+    #[arg(long)]
+    pub plain: bool,
+}
+
+/// `throughline ask`.
+#[derive(Debug, ClapArgs)]
+pub struct Ask {
+    /// What to ask; `-` stands for standard input
+    #[arg(required = true, value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Send a picture along (png, jpeg, gif or webp; may be repeated)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Vec<PathBuf>,
+    /// Allow every call without asking
+    #[arg(long)]
+    pub approve: bool,
+    /// Print the whole message as one JSON object when it is done
+    #[arg(long, conflicts_with = "events")]
+    pub json: bool,
+    /// Print the turn's events as JSON lines as they come
+    #[arg(long)]
+    pub events: bool,
 }
 
 /// `throughline decode`.
@@ -40,4 +123,83 @@ pub struct Decode {
     /// Split <think>…</think> in the text off as reasoning
     #[arg(long)]
     pub think: bool,
+}
+
+/// `throughline tools`.
+#[derive(Debug, ClapArgs)]
+pub struct Tools {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub command: ToolsCommand,
+}
+
+/// The subcommands of `tools`.
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// All tools: what they may do, where they come from, whether models may call them
+    List {
+        #[command(flatten)]
+        choice: Choice,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One tool with its schema
+    Show {
+        /// Its name, such as demo.weather
+        name: String,
+        #[command(flatten)]
+        choice: Choice,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a tool and print what it says
+    Call {
+        /// Its name, such as demo.weather
+        name: String,
+        /// Arguments as a JSON object; `-` reads them from standard input
+        #[arg(default_value = "{}", value_name = "JSON")]
+        arguments: String,
+        #[command(flatten)]
+        choice: Choice,
+        /// Run it without asking, also if it changes something
+        #[arg(long)]
+        approve: bool,
+        /// Print the outcome as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `throughline upstreams`.
+#[derive(Debug, ClapArgs)]
+pub struct Upstreams {
+    #[command(flatten)]
+    pub choice: Choice,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `throughline mock`.
+#[cfg(feature = "demo")]
+#[derive(Debug, ClapArgs)]
+pub struct Mock {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Scenario file (TOML): which reply answers which request
+    #[arg(long, value_name = "FILE", conflicts_with = "demo", value_hint = ValueHint::FilePath)]
+    pub script: Option<PathBuf>,
+    /// Serve the demo model (the default without --script)
+    #[arg(long)]
+    pub demo: bool,
+}
+
+/// `throughline completions`.
+#[derive(Debug, ClapArgs)]
+pub struct Completions {
+    /// bash, elvish, fish, powershell or zsh
+    pub shell: Shell,
 }

@@ -3,6 +3,7 @@
 use crate::messages;
 use std::fmt;
 use std::process::ExitCode;
+use throughline_engine::TurnStatus;
 
 /// How the command ended. The numbers are documented in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,26 @@ pub enum Exit {
     Done = 0,
     /// Wrong arguments, wrong configuration, an input that cannot be read.
     Usage = 1,
+    /// The turn ended in an error.
+    Failed = 2,
+    /// The answer was cut by a limit.
+    Cut = 3,
+    /// A tool that was run by hand did not succeed.
+    ToolFailed = 4,
+    /// Somebody stopped it; 128 + SIGINT, as shells have it.
+    Cancelled = 130,
+}
+
+impl Exit {
+    /// For a turn that ended so.
+    pub fn of(status: TurnStatus) -> Self {
+        match status {
+            TurnStatus::Completed => Exit::Done,
+            TurnStatus::Length | TurnStatus::Limit => Exit::Cut,
+            TurnStatus::Error | TurnStatus::Interrupted => Exit::Failed,
+            TurnStatus::Cancelled => Exit::Cancelled,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -30,6 +51,13 @@ pub struct Failure {
     pub why: String,
     /// What the reader can do; empty if nothing.
     pub remedy: String,
+}
+
+impl Failure {
+    /// A wrong argument, configuration or input.
+    pub fn usage(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, what: what.into(), why: why.into(), remedy: remedy.into() }
+    }
 }
 
 impl fmt::Display for Failure {

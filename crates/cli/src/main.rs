@@ -4,21 +4,59 @@
 //! `throughline-engine`, and what runs in the library `throughline`. This crate reads arguments, prints and asks.
 
 mod args;
+mod ask;
+mod chat;
 mod decode;
 mod exit;
+mod interrupt;
 mod messages;
+#[cfg(feature = "demo")]
+mod mock;
+mod output;
+mod picture;
+mod plain;
+mod setup;
+mod terminal;
+mod tools;
+mod upstreams;
 
 use args::{Args, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use exit::{Ended, Exit};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long tasks may take to stop when the command leaves.
+const LEAVING_MAX: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::usage(&error).into(),
     };
-    let ended = match args.command {
-        Command::Decode(decode) => decode::run(&decode),
+    let ended = match &args.command {
+        Command::Decode(decode) => decode::run(decode),
+        Command::Upstreams(upstreams) => upstreams::run(upstreams),
+        Command::Completions(completions) => {
+            let mut command = Args::command();
+            clap_complete::generate(completions.shell, &mut command, "throughline", &mut std::io::stdout());
+            Ok(Exit::Done)
+        }
+        Command::Ask(ask) => with_runtime(ask::run(ask)),
+        Command::Chat(chat) => with_runtime(chat::run(chat)),
+        Command::Tools(tools) => with_runtime(tools::run(tools)),
+        #[cfg(feature = "demo")]
+        Command::Mock(mock) => with_runtime(mock::run(mock)),
     };
     ended.unwrap_or_else(|error| exit::report(&error)).into()
+}
+
+/// Runs what needs the network. Tasks that are left get a moment to stop what they started.
+fn with_runtime(work: impl Future<Output = Ended>) -> Ended {
+    // One provider for all TLS of the process. Set already = by the library, to the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| messages::no_runtime(&error))?;
+    let ended = runtime.block_on(work);
+    runtime.shutdown_timeout(LEAVING_MAX);
+    ended
 }

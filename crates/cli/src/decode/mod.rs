@@ -5,7 +5,7 @@ mod json_text;
 mod reply_view;
 
 use crate::args::Decode;
-use crate::exit::{Ended, Exit, Failure};
+use crate::exit::{Ended, Exit};
 use crate::messages;
 use event_view::EventView;
 use reply_view::ReplyView;
@@ -26,10 +26,7 @@ pub fn run(args: &Decode) -> Ended {
     match decode(args, &mut stdin.lock(), &mut BufWriter::new(io::stdout().lock())) {
         // The reader of our output has seen enough (`| head`): nobody is left to tell.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
-        Err(error) => {
-            let (what, why, remedy) = messages::pipe_failed(&error);
-            Err(Failure { exit: Exit::Usage, what, why, remedy })
-        }
+        Err(error) => Err(messages::pipe_failed(&error)),
         Ok(()) => Ok(Exit::Done),
     }
 }

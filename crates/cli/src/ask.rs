@@ -1,0 +1,267 @@
+//! `throughline ask`: one turn.
+
+use crate::args::Ask;
+use crate::exit::{Ended, Exit, Failure};
+use crate::messages::{self, Lang, Words};
+use crate::picture::Picture;
+use crate::plain::{Piece, Plain, for_terminal, short};
+use crate::setup::World;
+use crate::terminal::text::revealing;
+use std::io::{self, IsTerminal, Read, Write};
+use throughline::engine::ApprovalId;
+use throughline::engine::fold::Message;
+use throughline::{Approval, Decision, Event, EventKind, TurnControl, TurnStatus, UserInput};
+use tokio::sync::mpsc;
+
+/// How the turn is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Message,
+    Events,
+}
+
+/// Who can answer a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Person {
+    AtTheTerminal,
+    Nobody,
+}
+
+/// Asks and prints.
+pub async fn run(args: &Ask) -> Ended {
+    let words = Words(Lang::of_environment());
+    let input = input(args)?;
+    let person = match io::stdin().is_terminal() && io::stderr().is_terminal() {
+        true => Person::AtTheTerminal,
+        false => Person::Nobody,
+    };
+    let approval = match (args.approve, person) {
+        (true, _) => Approval::AllowAll,
+        (false, Person::AtTheTerminal) => Approval::Ask,
+        (false, Person::Nobody) => Approval::DenyAll { reason: words.not_asked().to_owned() },
+    };
+    let form = match (args.json, args.events) {
+        (true, _) => Form::Message,
+        (_, true) => Form::Events,
+        _ => Form::Text,
+    };
+    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let world = World::open(&args.choice, approval).await?;
+    let mut turn = world.app.ask(input).await.map_err(|error| messages::setup(&error))?;
+    let mut asking = Asking {
+        control: turn.control(),
+        answers: None,
+        open: Vec::new(),
+        all: false,
+        calls: Described::default(),
+        words,
+    };
+    let mut printer = Printer { form, plain: Plain::new(words), message: Message::default(), broken: None };
+    let mut status = TurnStatus::Interrupted;
+    let mut cancelled = false;
+    loop {
+        tokio::select! {
+            event = turn.next() => {
+                let Some(event) = event else { break };
+                if let EventKind::StreamEnd { status: ended } = event.kind {
+                    status = ended;
+                }
+                printer.take(&event);
+                asking.take(&event).await;
+                // Nobody reads any more: what the turn still does is in vain.
+                if printer.broken.is_some() && !std::mem::replace(&mut cancelled, true) {
+                    let _ = turn.cancel().await;
+                }
+            }
+            wish = wishes.recv() => {
+                if wish.is_none() || std::mem::replace(&mut cancelled, true) {
+                    // Dropping the turn stops what still runs.
+                    return Ok(Exit::Cancelled);
+                }
+                eprintln!("\n{} · {}", words.stopping(), words.leave_hint());
+                let _ = turn.cancel().await;
+            }
+            answer = asking.answer() => asking.give(&answer).await,
+        }
+    }
+    match printer.finish() {
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Some(error) => Err(messages::output_failed(&error)),
+        None => Ok(Exit::of(status)),
+    }
+}
+
+/// The prompt with `-` replaced by standard input, and pictures.
+fn input(args: &Ask) -> Result<UserInput, Failure> {
+    let mut parts = Vec::new();
+    for part in &args.prompt {
+        if part == "-" {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).map_err(|error| messages::input_failed(&error))?;
+            parts.push(text.trim_end().to_owned());
+        } else {
+            parts.push(part.clone());
+        }
+    }
+    let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
+    if text.trim().is_empty() {
+        return Err(messages::nothing_asked());
+    }
+    let mut input = UserInput::from(text);
+    for path in &args.image {
+        input = Picture::load(path)?.attach(input);
+    }
+    Ok(input)
+}
+
+/// Prints events in one of three forms; an output that fails is remembered, not retried.
+struct Printer {
+    form: Form,
+    plain: Plain,
+    message: Message,
+    broken: Option<io::Error>,
+}
+
+impl Printer {
+    fn take(&mut self, event: &Event) {
+        if self.broken.is_some() {
+            return;
+        }
+        self.broken = match self.form {
+            Form::Text => self.text(event),
+            Form::Message => {
+                self.message.absorb(event);
+                Ok(())
+            }
+            Form::Events => line(event),
+        }
+        .err();
+    }
+
+    fn text(&mut self, event: &Event) -> io::Result<()> {
+        let terminal = io::stdout().is_terminal();
+        for piece in self.plain.apply(event) {
+            match piece {
+                Piece::Text(text) => {
+                    let mut out = io::stdout().lock();
+                    let text = if terminal { for_terminal(&text) } else { text };
+                    out.write_all(text.as_bytes())?;
+                    out.flush()?;
+                }
+                Piece::Note(note) => {
+                    // On one screen with the text a note has a line of its own.
+                    if terminal && self.plain.is_mid_line() {
+                        println!();
+                        self.plain.line_ended();
+                    }
+                    match io::stderr().is_terminal() {
+                        true => eprintln!("\x1b[2m{note}\x1b[0m"),
+                        false => eprintln!("{note}"),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Option<io::Error> {
+        if self.form == Form::Message && self.broken.is_none() {
+            self.broken = line(&self.message).err();
+        }
+        self.broken
+    }
+}
+
+fn line(value: &impl serde::Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Questions to whoever sits at the terminal, one after the other.
+struct Asking {
+    control: TurnControl,
+    /// Lines typed, once somebody has been asked.
+    answers: Option<mpsc::Receiver<String>>,
+    open: Vec<ApprovalId>,
+    /// Everything further is allowed.
+    all: bool,
+    calls: Described,
+    words: Words,
+}
+
+/// Calls by id, as far as a question needs them.
+type Described = std::collections::HashMap<throughline_wire::CallId, (String, String)>;
+
+impl Asking {
+    async fn take(&mut self, event: &Event) {
+        let Some(call) = &event.tool_id else { return };
+        match &event.kind {
+            EventKind::ToolUse { tool_name, .. } => {
+                self.calls.insert(call.clone(), (tool_name.to_string(), String::new()));
+            }
+            EventKind::ToolInput(input) => {
+                if let Some((_, arguments)) = self.calls.get_mut(call) {
+                    *arguments = crate::chat::transcript::full_arguments(input);
+                }
+            }
+            EventKind::ApprovalRequest { approval_id, .. } if self.all => {
+                let _ = self.control.answer(approval_id.clone(), Decision::Approve, None).await;
+            }
+            EventKind::ApprovalRequest { approval_id, .. } => {
+                self.open.push(approval_id.clone());
+                let (tool, arguments) = self.calls.get(call).cloned().unwrap_or_default();
+                eprint!(
+                    "{}",
+                    messages::question(self.words, &short(&tool), &for_terminal(&revealing(&arguments)))
+                );
+                if self.answers.is_none() {
+                    self.answers = Some(typed_lines());
+                }
+            }
+            EventKind::ApprovalResolved { approval_id, .. } => self.open.retain(|open| open != approval_id),
+            _ => {}
+        }
+    }
+
+    /// The next line typed, while something is asked.
+    async fn answer(&mut self) -> String {
+        match &mut self.answers {
+            // Standard input that has ended answers nothing more; the question expires as denied.
+            Some(answers) if !self.open.is_empty() => match answers.recv().await {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            },
+            _ => std::future::pending().await,
+        }
+    }
+
+    async fn give(&mut self, answer: &str) {
+        // Whether the turn took it is told by its events.
+        let _ = match (answer.trim().to_lowercase().as_str(), self.open.first().cloned()) {
+            (_, None) => return,
+            ("y" | "yes", Some(id)) => self.control.answer(id, Decision::Approve, None).await,
+            ("a" | "all", Some(_)) => {
+                self.all = true;
+                self.control.answer_all(Decision::Approve, None).await
+            }
+            (_, Some(id)) => self.control.answer(id, Decision::Deny, None).await,
+        };
+    }
+}
+
+/// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lines() {
+            let Ok(line) = line else { break };
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,68 @@
+//! `throughline chat`: a conversation in the terminal.
+
+mod block;
+mod greeting;
+mod piped;
+mod rich;
+mod screen;
+mod slash;
+pub mod transcript;
+
+use crate::args::{Chat, Choice};
+use crate::exit::{Ended, Failure};
+use crate::messages::{self, Lang, Words};
+use crate::picture::Picture;
+use crate::setup::World;
+use crate::terminal::session::{Look, look};
+use throughline::{Approval, Conversation, Turn, UserInput};
+
+/// Talks until the person leaves or the input ends.
+pub async fn run(args: &Chat) -> Ended {
+    let words = Words(Lang::of_environment());
+    match look() {
+        Look::Rich if !args.plain => {
+            let approval = if args.approve { Approval::AllowAll } else { Approval::Ask };
+            rich::run(Talk::open(&args.choice, approval).await?, words).await
+        }
+        _ => {
+            let approval = match args.approve {
+                true => Approval::AllowAll,
+                // Input is what is being said: there is no second channel to answer on.
+                false => Approval::DenyAll { reason: words.not_asked().to_owned() },
+            };
+            piped::run(Talk::open(&args.choice, approval).await?, words).await
+        }
+    }
+}
+
+/// A conversation and who answers in it.
+struct Talk {
+    choice: Choice,
+    approval: Approval,
+    world: World,
+    conversation: Conversation,
+    /// Go with the next message.
+    pictures: Vec<Picture>,
+}
+
+impl Talk {
+    async fn open(choice: &Choice, approval: Approval) -> Result<Self, Failure> {
+        let world = World::open(choice, approval.clone()).await?;
+        let conversation = world.app.conversation();
+        Ok(Self { choice: choice.clone(), approval, world, conversation, pictures: Vec::new() })
+    }
+
+    /// Goes on with what was said so far under another choice of model or mode.
+    async fn change(&mut self, choice: Choice) -> Result<(), Failure> {
+        let world = World::open(&choice, self.approval.clone()).await?;
+        self.conversation = world.app.conversation().with_history(self.conversation.history());
+        (self.choice, self.world) = (choice, world);
+        Ok(())
+    }
+
+    async fn say(&mut self, message: &str) -> Result<Turn, Failure> {
+        let input =
+            self.pictures.drain(..).fold(UserInput::from(message), |input, picture| picture.attach(input));
+        self.conversation.ask(input).await.map_err(|error| messages::setup(&error))
+    }
+}

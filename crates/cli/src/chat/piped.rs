@@ -1,0 +1,167 @@
+//! The chat without a terminal: a message a line in, plain text out.
+
+use super::slash;
+use super::{Talk, greeting};
+use crate::exit::{Ended, Exit};
+use crate::messages::{self, Words};
+use crate::picture::Picture;
+use crate::plain::{Piece, Plain, for_terminal};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use throughline::{EventKind, TurnStatus};
+use tokio::sync::mpsc;
+
+/// Lines read ahead.
+const LINES_WAITING_MAX: usize = 64;
+
+/// Answers line by line until the input ends. The exit code is that of the last turn.
+pub async fn run(mut talk: Talk, words: Words) -> Ended {
+    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let mut lines = lines();
+    let person = io::stdin().is_terminal();
+    if person {
+        for line in greeting::lines(&talk.world, words, 100) {
+            println!("{}", line.plain());
+        }
+    }
+    let mut last = Exit::Done;
+    loop {
+        if person {
+            print!("\n› ");
+            io::stdout().flush().map_err(|error| messages::output_failed(&error))?;
+        }
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            _ = wishes.recv() => return Ok(Exit::Cancelled),
+        };
+        let Some(line) = line else { return Ok(last) };
+        match slash::parse(&line) {
+            slash::Line::Message(message) if message.is_empty() => {}
+            slash::Line::Message(message) => match turn(&mut talk, &message, words, &mut wishes).await {
+                Ok(Some(status)) => last = Exit::of(status),
+                Ok(None) => return Ok(Exit::Cancelled),
+                Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(Exit::Done);
+                }
+                Err(Stopped::Output(error)) => return Err(messages::output_failed(&error)),
+                Err(Stopped::Failure(failure)) => {
+                    last = failure.exit;
+                    eprintln!("{failure}");
+                }
+            },
+            slash::Line::Quit => return Ok(last),
+            other => command(&mut talk, other, words).await,
+        }
+    }
+}
+
+/// Why a turn was not read to its end.
+enum Stopped {
+    Output(io::Error),
+    Failure(crate::exit::Failure),
+}
+
+/// One message. `None` = somebody wants to leave at once.
+async fn turn(
+    talk: &mut Talk,
+    message: &str,
+    words: Words,
+    wishes: &mut mpsc::Receiver<()>,
+) -> Result<Option<TurnStatus>, Stopped> {
+    let mut turn = talk.say(message).await.map_err(Stopped::Failure)?;
+    let mut plain = Plain::new(words);
+    let mut status = TurnStatus::Interrupted;
+    let mut cancelled = false;
+    loop {
+        let event = tokio::select! {
+            event = turn.next() => event,
+            _ = wishes.recv() => {
+                if std::mem::replace(&mut cancelled, true) {
+                    return Ok(None);
+                }
+                // Whether it was in time is told by its events.
+                let _ = turn.cancel().await;
+                continue;
+            }
+        };
+        let Some(event) = event else { return Ok(Some(status)) };
+        if let EventKind::StreamEnd { status: ended } = event.kind {
+            status = ended;
+        }
+        for piece in plain.apply(&event) {
+            print_piece(&mut plain, piece).map_err(Stopped::Output)?;
+        }
+    }
+}
+
+/// Text and notes share one stream here: a note has a line of its own.
+fn print_piece(plain: &mut Plain, piece: Piece) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match piece {
+        Piece::Text(text) if io::stdout().is_terminal() => out.write_all(for_terminal(&text).as_bytes())?,
+        Piece::Text(text) => out.write_all(text.as_bytes())?,
+        Piece::Note(note) => {
+            if plain.is_mid_line() {
+                out.write_all(b"\n")?;
+                plain.line_ended();
+            }
+            writeln!(out, "[{note}]")?;
+        }
+    }
+    out.flush()
+}
+
+async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
+    let choice = talk.choice.clone();
+    let changed = match line {
+        slash::Line::Help => {
+            for (name, what) in words.commands() {
+                println!("  {name:<26}{what}");
+            }
+            return;
+        }
+        slash::Line::Tools => {
+            for tool in talk.world.offered() {
+                println!("  {}  {}  {}", tool.name, tool.effect, tool.description);
+            }
+            return;
+        }
+        slash::Line::Image(Some(path)) => match Picture::load(Path::new(&path)) {
+            Ok(picture) => {
+                talk.pictures.push(picture);
+                println!("  {path}: {}", words.image_attached());
+                return;
+            }
+            Err(failure) => Err(failure),
+        },
+        slash::Line::Model(Some(model)) => {
+            talk.change(crate::args::Choice { model: Some(model), ..choice }).await
+        }
+        slash::Line::Mode(Some(mode)) => {
+            talk.change(crate::args::Choice { mode: Some(mode), ..choice }).await
+        }
+        slash::Line::Model(None) | slash::Line::Mode(None) => Ok(()),
+        slash::Line::Image(None) => return println!("  {}", words.image_usage()),
+        _ => return println!("  {}", words.unknown_command()),
+    };
+    match changed {
+        Ok(()) => {
+            println!("  {} {} · {} {}", words.model_is(), talk.world.model, words.mode_is(), talk.world.mode);
+        }
+        Err(failure) => eprintln!("{failure}"),
+    }
+}
+
+/// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.
+fn lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
+    std::thread::spawn(move || {
+        for line in io::stdin().lines() {
+            let Ok(line) = line else { break };
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,246 @@
+//! The chat on a real terminal: keys in, frames out, a turn in between.
+
+use super::screen::{Reply, Screen, Wish};
+use super::slash;
+use super::transcript::Reasoning;
+use super::{Talk, greeting};
+use crate::exit::{Ended, Exit, Failure};
+use crate::messages::{self, Words};
+use crate::picture::Picture;
+use crate::terminal::painter::Painter;
+use crate::terminal::session::{self, RawTerminal};
+use crate::terminal::text::{Ink, Line, Style};
+use crossterm::event::Event as Input;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use throughline::{Decision, Event, Turn, TurnControl};
+use tokio::time::MissedTickBehavior;
+
+/// Time between two frames while something moves: about 30 a second. R: T2
+const FRAME: Duration = Duration::from_millis(33);
+
+/// Talks until the person leaves.
+pub async fn run(mut talk: Talk, words: Words) -> Ended {
+    let (columns, rows) = crossterm::terminal::size().map_err(|error| messages::terminal_failed(&error))?;
+    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let raw = RawTerminal::enter().map_err(|error| messages::terminal_failed(&error))?;
+    let mut keys = session::keys();
+    let mut ui = Ui {
+        screen: Screen::new(words, &greeting::examples(&talk.world, words)),
+        painter: Painter::new(columns, rows),
+        words,
+    };
+    let lines = greeting::lines(&talk.world, words, ui.painter.columns());
+    ui.screen.print(lines);
+
+    let mut turn: Option<Turn> = None;
+    let mut frames = tokio::time::interval(FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut painted_at: Option<Instant> = None;
+    let left = loop {
+        if painted_at.is_none_or(|at| at.elapsed() >= FRAME) {
+            ui.paint().map_err(|error| messages::terminal_failed(&error))?;
+            painted_at = Some(Instant::now());
+        }
+        tokio::select! {
+            key = keys.recv() => {
+                // What a key does is seen at once.
+                painted_at = None;
+                let Some(key) = key else { break Exit::Done };
+                match ui.input(key) {
+                    Wish::Nothing => {}
+                    Wish::Leave => break if turn.is_some() { Exit::Cancelled } else { Exit::Done },
+                    Wish::Line(line) => turn = ui.line(line, &mut talk, turn).await,
+                    Wish::Answer(reply) => answer(turn.as_ref().map(Turn::control), reply).await,
+                    Wish::Stop => if let Some(turn) = &turn {
+                        // Whether it was in time is told by its events.
+                        let _ = turn.cancel().await;
+                    },
+                }
+            }
+            event = next(&mut turn) => match event {
+                Some(event) => {
+                    ui.screen.apply(&event);
+                    if let Some(id) = ui.screen.allowed_beforehand() {
+                        answer(turn.as_ref().map(Turn::control), Reply::Allow(id)).await;
+                    }
+                }
+                None => {
+                    painted_at = None;
+                    turn = match ui.screen.end(now(), ui.painter.columns()) {
+                        Some(next) => ui.line(slash::Line::Message(next), &mut talk, None).await,
+                        None => None,
+                    };
+                }
+            },
+            _ = frames.tick(), if turn.is_some() || painted_at.is_some_and(|at| at.elapsed() < FRAME) => {}
+            _ = wishes.recv() => break Exit::Cancelled,
+        }
+    };
+    // Dropping a running turn stops it.
+    drop(turn);
+    let farewell = ui.painter.clear();
+    drop(raw);
+    // The terminal may be gone, which is why we leave.
+    let _ = session::write(&farewell);
+    Ok(left)
+}
+
+/// The next event of a running turn; never, if none runs.
+async fn next(turn: &mut Option<Turn>) -> Option<Event> {
+    match turn {
+        Some(turn) => turn.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn answer(control: Option<TurnControl>, reply: Reply) {
+    let Some(control) = control else { return };
+    // A turn that is over needs no answer any more.
+    let _ = match reply {
+        Reply::Allow(id) => control.answer(id, Decision::Approve, None).await,
+        Reply::Deny(id) => control.answer(id, Decision::Deny, None).await,
+        Reply::AllowAll => control.answer_all(Decision::Approve, None).await,
+    };
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+struct Ui {
+    screen: Screen,
+    painter: Painter,
+    words: Words,
+}
+
+impl Ui {
+    fn paint(&mut self) -> io::Result<()> {
+        let frame = self.screen.frame(now(), self.painter.columns());
+        session::write(&self.painter.frame(frame.settled, frame.live, frame.cursor))
+    }
+
+    fn input(&mut self, input: Input) -> Wish {
+        match input {
+            Input::Key(key) => self.screen.key(key),
+            Input::Paste(text) => {
+                self.screen.paste(&text);
+                Wish::Nothing
+            }
+            Input::Resize(columns, rows) => {
+                self.painter.resize(columns, rows);
+                Wish::Nothing
+            }
+            _ => Wish::Nothing,
+        }
+    }
+
+    /// Does what a line says. Gives the turn that runs afterwards.
+    async fn line(&mut self, line: slash::Line, talk: &mut Talk, running: Option<Turn>) -> Option<Turn> {
+        let words = self.words;
+        match line {
+            slash::Line::Message(message) => {
+                self.screen.begin(&message, self.painter.columns(), now());
+                match talk.say(&message).await {
+                    Ok(turn) => return Some(turn),
+                    Err(failure) => {
+                        self.screen.end(now(), self.painter.columns());
+                        self.failed(&failure);
+                    }
+                }
+            }
+            slash::Line::Help => {
+                self.note(words.commands().map(|(name, what)| {
+                    let mut line = Line::new(&format!("  {name:<26}"), Style::ink(Ink::Cyan));
+                    line.push(what, Style::PLAIN);
+                    line
+                }));
+            }
+            slash::Line::Tools => self.tools(talk),
+            slash::Line::Thinking => {
+                let full = self.screen.reasoning == Reasoning::Folded;
+                self.screen.reasoning = if full { Reasoning::Full } else { Reasoning::Folded };
+                self.say(if full { words.thinking_shown() } else { words.thinking_folded() });
+            }
+            slash::Line::Image(path) => {
+                match path.as_deref().map(|path| (path, Picture::load(Path::new(path)))) {
+                    None => self.say(words.image_usage()),
+                    Some((_, Err(failure))) => self.failed(&failure),
+                    Some((path, Ok(picture))) => {
+                        talk.pictures.push(picture);
+                        self.screen.attached.push(path.to_owned());
+                    }
+                }
+            }
+            slash::Line::Model(None) => {
+                self.say(&format!("{} {}", words.model_is(), talk.world.model));
+                self.say(words.model_usage());
+            }
+            slash::Line::Mode(None) => {
+                self.say(&format!("{} {}", words.mode_is(), talk.world.mode));
+                self.say(words.mode_usage());
+            }
+            slash::Line::Model(Some(_)) | slash::Line::Mode(Some(_)) if running.is_some() => {
+                self.say(words.not_now())
+            }
+            slash::Line::Model(Some(model)) => {
+                let choice = crate::args::Choice { model: Some(model), ..talk.choice.clone() };
+                self.change(talk, choice).await;
+            }
+            slash::Line::Mode(Some(mode)) => {
+                let choice = crate::args::Choice { mode: Some(mode), ..talk.choice.clone() };
+                self.change(talk, choice).await;
+            }
+            slash::Line::Unknown => self.say(words.unknown_command()),
+            slash::Line::Quit => {}
+        }
+        running
+    }
+
+    async fn change(&mut self, talk: &mut Talk, choice: crate::args::Choice) {
+        match talk.change(choice).await {
+            Ok(()) => {
+                let (words, world) = (self.words, &talk.world);
+                let text =
+                    format!("{} {} · {} {}", words.model_is(), world.model, words.mode_is(), world.mode);
+                self.say(&text);
+            }
+            Err(failure) => self.failed(&failure),
+        }
+    }
+
+    fn tools(&mut self, talk: &Talk) {
+        let offered = talk.world.offered();
+        if offered.is_empty() {
+            return self.say(self.words.no_tools());
+        }
+        let width = offered.iter().map(|tool| tool.name.len()).max().unwrap_or(0);
+        let columns = self.painter.columns();
+        self.note(offered.iter().map(|tool| {
+            let mut line = Line::new(&format!("  {:<width$}", tool.name), Style::ink(Ink::Cyan));
+            line.push(&format!("  {:<10}", tool.effect), Style::DIM);
+            line.push(&tool.description, Style::PLAIN);
+            line.truncated(columns)
+        }));
+    }
+
+    fn say(&mut self, text: &str) {
+        let columns = self.painter.columns();
+        self.screen.print(Line::new(&format!("  {text}"), Style::DIM).wrapped(columns));
+    }
+
+    fn note(&mut self, lines: impl IntoIterator<Item = Line>) {
+        self.screen.print([Line::default()]);
+        self.screen.print(lines);
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        let columns = self.painter.columns();
+        let text = failure.to_string();
+        let lines = text.lines().map(|line| Line::new(line, Style::ink(Ink::Red)));
+        self.screen.print(lines.flat_map(|line| line.wrapped(columns)).collect::<Vec<_>>());
+    }
+}

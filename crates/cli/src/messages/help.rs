@@ -1,0 +1,129 @@
+//! Help texts: what `--help` says beyond the list of flags.
+
+/// Exit codes, at the end of the main help.
+pub const EXIT_CODES: &str = "\
+Without a configuration the built-in demo model answers: `throughline chat` needs no key and no network.
+
+Examples:
+  throughline chat
+  throughline ask \"What is the weather in Beijing, Paris and San Francisco?\"
+  throughline ask --model deepseek/deepseek-chat --events \"…\" | jq -c 'select(.type==\"tool_result\")'
+  throughline decode --api openai-chat < recorded.sse
+
+Exit codes:
+  0    done
+  1    wrong arguments, wrong configuration, or an input that cannot be read
+  2    the turn ended in an error (the upstream failed, the stream broke)
+  3    the answer was cut: a limit of tool rounds, or the length limit
+  4    `tools call`: the tool did not succeed
+  130  stopped by Ctrl-C or SIGTERM
+
+Environment:
+  THROUGHLINE_CONFIG      configuration file (else ./throughline.toml, if there is one)
+  NO_COLOR, TERM=dumb     plain text, nothing repainted";
+
+/// Long help of `decode`.
+pub const DECODE_HELP: &str = "\
+Examples:
+  curl -sN https://api.openai.com/v1/chat/completions -d @request.json … | throughline decode --api openai-chat
+  throughline decode --api anthropic < recorded.sse
+  throughline decode --api ollama --events < recorded.ndjson     one JSON line for each thing the stream said
+  throughline decode --api openai-chat --recover < leaked.sse    tool calls written as text become calls
+
+The object printed:
+  text, reasoning, refusal   deltas joined, nothing added
+  tool_calls                 [{id, name, arguments}], and `raw` where `arguments` is null: a call that was cut off
+                             or is not JSON is never completed, dropped or turned into {}
+  finish_reason              stop length tool_calls content_filter pause error other, or null; `finish_reason_raw`
+                             is the upstream's own word
+  end                        complete, truncated (the body just stopped) or error
+  error, usage               as the upstream put them, or null
+  choices                    all of them, if there is more than one
+  hosted, images, citations, problems
+                             only if there are any: tools the provider ran itself, pictures, sources, and what was
+                             wrong with the stream and what was done about it
+
+Exit code: 0 whenever the body could be read, also if it holds an error; 1 for wrong arguments or unreadable input.";
+
+/// Long help of `ask`.
+pub const ASK_HELP: &str = "\
+Text goes to standard output as it is written; tool calls, notices and errors go to standard error.
+
+Examples:
+  throughline ask \"What time is it in Tokyo?\"
+  git diff | throughline ask - \"Write a commit message for this.\"
+  throughline ask --model ollama/qwen3 \"…\"               any known upstream by name (see `throughline upstreams`)
+  throughline ask --json \"…\" | jq -r .text               the whole message at the end, as one object
+  throughline ask --events \"…\"                           the turn's log, one JSON object a line, as it grows
+  throughline ask --approve \"Put lunch in my calendar\"   allow calls that change something
+
+A call that changes something is asked about on the terminal. Without a terminal it is denied, the model is told,
+and standard error says so; --approve allows all of them.
+Ctrl-C stops the turn: running tools are stopped and the message says what happened to each. A second Ctrl-C leaves
+at once.
+
+Exit codes: 0 completed, 1 usage or configuration, 2 ended in an error, 3 cut by a limit or by length, 130 stopped.";
+
+/// Long help of `chat`.
+pub const CHAT_HELP: &str = "\
+Examples:
+  throughline chat                                the demo model, or the agent `default` of throughline.toml
+  throughline chat --model deepseek/deepseek-chat --mode native
+  printf 'hello\\nwhat time is it?\\n' | throughline chat    one message a line, plain text out
+
+In the chat: /help lists the commands, Tab gives an example or completes, Alt-Enter makes a new line, Up recalls,
+Ctrl-C stops the reply (again: leaves), Ctrl-D leaves.";
+
+/// Long help of `tools`.
+pub const TOOLS_HELP: &str = "\
+Examples:
+  throughline tools list
+  throughline tools show demo.weather
+  throughline tools call demo.weather '{\"city\": \"Paris\"}'
+  throughline tools call files.read '{\"path\": \"README.md\"}' --json
+
+`call` checks the arguments against the tool's schema first. A tool that changes something is asked about on the
+terminal; without a terminal it is not run unless --approve is given. Exit code 4: the tool did not succeed.";
+
+/// Long help of `upstreams`.
+pub const UPSTREAMS_HELP: &str = "\
+A model is named UPSTREAM/MODEL. Every upstream of this list works without configuration once its key variable is
+set; `[upstreams.NAME]` in throughline.toml changes one or adds your own.
+
+Examples:
+  throughline upstreams
+  throughline upstreams --json
+  DEEPSEEK_API_KEY=… throughline ask --model deepseek/deepseek-chat \"hello\"";
+
+/// Long help of `mock`.
+pub const MOCK_HELP: &str = "\
+An LLM upstream whose replies you write: it speaks all five wire formats on one address and refuses requests that a
+real provider would refuse. Point any client at it.
+
+Examples:
+  throughline mock                                          the demo model as a server, on a free port
+  throughline mock --listen 127.0.0.1:9000 --script weather.toml
+  throughline ask --base-url http://127.0.0.1:9000/v1 --api openai-chat --model mock \"hello\"
+
+A scenario (the first rule that applies answers):
+  [[rules]]
+  when = { contains = \"weather\", step = 1 }
+  then = [ { say = \"Let me look. \" }, { call = { name = \"demo_weather\", arguments = { city = \"Paris\" } } } ]
+
+  [[rules]]
+  when = { result_of = \"demo_weather\" }
+  then = { pace = { tokens_per_second = 40 }, moves = [ { say = \"Sunny.\" } ] }
+
+  [[rules]]
+  when = { contains = \"limit\" }
+  then = { http = { status = 429, headers = { retry-after = \"2\" } } }
+
+Moves: say think call parallel usage finish raw garbage ping pause error end cut stall reset.
+Conditions: request step contains has_result result_of result_contains model may_call.";
+
+/// Long help of `completions`.
+pub const COMPLETIONS_HELP: &str = "\
+Examples:
+  throughline completions bash > ~/.local/share/bash-completion/completions/throughline
+  throughline completions zsh > ~/.zfunc/_throughline
+  throughline completions fish > ~/.config/fish/completions/throughline.fish";

@@ -1,0 +1,234 @@
+//! What the chat says by itself, in the person's language.
+
+/// Languages the chat speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lang {
+    /// English.
+    #[default]
+    English,
+    /// Chinese, simplified.
+    Chinese,
+}
+
+impl Lang {
+    /// As the environment has it: `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
+    pub fn of_environment() -> Self {
+        let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
+        let value = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        Self::of_locale(value.as_deref().unwrap_or(""))
+    }
+
+    fn of_locale(locale: &str) -> Self {
+        if locale.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
+    }
+}
+
+/// The chat's own words.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words(pub Lang);
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident: $english:literal, $chinese:literal;)*) => {
+        impl Words {
+            $(
+                #[doc = $english]
+                pub fn $name(self) -> &'static str {
+                    match self.0 {
+                        Lang::English => $english,
+                        Lang::Chinese => $chinese,
+                    }
+                }
+            )*
+        }
+    };
+}
+
+words! {
+    connecting: "connecting", "连接中";
+    waiting_first: "waiting for the first word", "等待第一个字";
+    waiting_rate_limit: "the upstream asks to wait", "上游要求稍候";
+    waiting_retry: "trying again", "正在重试";
+    waiting_store: "waiting for the log", "等待写入日志";
+    waiting_client: "waiting for a connected page", "等待已连接的页面";
+    thinking: "thinking", "思考中";
+    writing: "writing", "书写中";
+    waiting_for_you: "waiting for you", "等你决定";
+    stopping: "stopping", "正在停止";
+    thought: "thought", "已思考";
+    more_lines: "lines more, /thinking shows all", "行未显示，/thinking 可显示全部";
+    stop_hint: "Ctrl-C stops", "Ctrl-C 停止";
+    leave_hint: "Ctrl-C again leaves", "再按 Ctrl-C 退出";
+    placeholder: "Say something, Tab for an example, /help for help", "说点什么，Tab 给出示例，/help 查看帮助";
+    placeholder_plain: "Say something, /help for help", "说点什么，/help 查看帮助";
+    placeholder_running: "Write the next message; Enter sends it when this one is done", "可以先写下一条，回车后会在这一条结束时发送";
+    queued_next: "next", "下一条";
+    allow_question: "Allow this call?", "允许这次调用吗？";
+    allow_keys: "[y] allow   [n] deny   [a] allow all of this turn", "[y] 允许   [n] 拒绝   [a] 本轮全部允许";
+    rule: "rule", "规则";
+    effect: "effect", "作用";
+    denied: "denied", "已拒绝";
+    failed: "failed", "失败";
+    cancelled: "stopped", "已停止";
+    timed_out: "timed out", "超时";
+    not_started: "not started", "未开始";
+    unknown_end: "end unknown", "结局不明";
+    queued: "waiting its turn", "排队中";
+    awaiting: "may I?", "待批准";
+    interrupted: "the reply broke off before the call was complete; nothing was run", "回复在调用完整之前中断；没有执行任何操作";
+    no_viewer: "no page or app is connected that could run it", "没有已连接的页面或应用可以执行它";
+    stopped_first: "the turn was stopped first; nothing was run", "本轮先被停止；没有执行任何操作";
+    over_limit: "a limit was reached first", "先达到了上限";
+    unknown_tool: "there is no such tool", "没有这个工具";
+    refused: "The model declines:", "模型拒绝回答：";
+    picture: "picture", "图片";
+    sound: "sound", "声音";
+    ended_cancelled: "stopped", "已停止";
+    ended_length: "cut off by the length limit; say “go on” to continue", "因长度限制被截断；说“继续”即可接着写";
+    ended_limit: "ended at the limit of tool rounds", "已达到工具轮数上限";
+    ended_error: "ended with an error", "因错误结束";
+    ended_interrupted: "interrupted", "已中断";
+    try_hint: "try", "可以试试";
+    demo_title: "the built-in demo model: no key, no network", "内置演示模型：无需密钥，也不联网";
+    demo_try: "Things to try (Tab walks through them):", "可以试试（Tab 逐个切换）：";
+    greeting_help: "/help shows the commands · Ctrl-C stops a reply, twice leaves", "/help 查看命令 · Ctrl-C 停止回复，按两次退出";
+    unknown_command: "There is no such command. /help shows those there are.", "没有这个命令。/help 列出所有命令。";
+    image_attached: "goes with the next message", "将随下一条消息发送";
+    image_usage: "usage: /image FILE (png, jpeg, gif or webp)", "用法：/image 文件（png、jpeg、gif 或 webp）";
+    mode_is: "Mode:", "模式：";
+    model_is: "Model:", "模型：";
+    model_usage: "usage: /model UPSTREAM/MODEL", "用法：/model 上游/模型";
+    mode_usage: "usage: /mode native | text | auto", "用法：/mode native | text | auto";
+    thinking_shown: "Thinking is shown in full.", "思考过程将完整显示。";
+    thinking_folded: "Thinking is folded.", "思考过程将折叠显示。";
+    not_now: "Not while a reply is being written.", "回复进行中，暂时不能更改。";
+    no_tools: "No tools are offered to this agent.", "这个助手没有可用的工具。";
+    not_asked: "not asked: there is no terminal; --approve allows such calls", "无法询问：没有终端；--approve 可允许此类调用";
+}
+
+impl Words {
+    /// "running 2 tools".
+    pub fn running(self, count: usize) -> String {
+        match (self.0, count) {
+            (Lang::English, 1) => "running 1 tool".to_owned(),
+            (Lang::English, count) => format!("running {count} tools"),
+            (Lang::Chinese, count) => format!("正在运行 {count} 个工具"),
+        }
+    }
+
+    /// What the turn came to.
+    pub fn totals(
+        self,
+        steps: u32,
+        calls: u32,
+        tokens: Option<u64>,
+        wall: &str,
+        saved: Option<&str>,
+    ) -> String {
+        let mut parts = Vec::new();
+        match self.0 {
+            Lang::English => {
+                if calls > 0 {
+                    parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
+                    parts.push(format!("{calls} tool call{}", if calls == 1 { "" } else { "s" }));
+                }
+                parts.extend(tokens.map(|tokens| format!("{} tokens", grouped(tokens))));
+                parts.push(wall.to_owned());
+                parts.extend(saved.map(|saved| format!("{saved} saved by starting early")));
+            }
+            Lang::Chinese => {
+                if calls > 0 {
+                    parts.push(format!("{steps} 步"));
+                    parts.push(format!("{calls} 次工具调用"));
+                }
+                parts.extend(tokens.map(|tokens| format!("{} 个词元", grouped(tokens))));
+                parts.push(wall.to_owned());
+                parts.extend(saved.map(|saved| format!("提前启动节省 {saved}")));
+            }
+        }
+        parts.join(" · ")
+    }
+
+    /// What the demo model understands, and what it shows.
+    pub fn examples(self) -> [(&'static str, &'static str); 6] {
+        match self.0 {
+            Lang::English => [
+                ("What's the weather in Beijing, Paris and San Francisco?", "three calls at once"),
+                ("What time is it in Tokyo?", "a call before the text ends"),
+                ("Which files are there?", "reads this folder"),
+                ("Put lunch with Ada in my calendar tomorrow at noon", "asks before it writes"),
+                ("Try a tool that fails", "and goes on"),
+                ("Tell me a long story", "Markdown as it streams"),
+            ],
+            Lang::Chinese => [
+                ("北京、巴黎和旧金山的天气怎么样？", "一次三个调用"),
+                ("东京现在几点？", "文字未完即调用"),
+                ("有哪些文件？", "读取当前文件夹"),
+                ("明天中午和小艾吃饭，加到日历里", "写入前会先问你"),
+                ("试一个会失败的工具", "然后继续"),
+                ("讲一个长故事", "边写边排版"),
+            ],
+        }
+    }
+
+    /// The commands of the chat, each with what it does.
+    pub fn commands(self) -> [(&'static str, &'static str); 8] {
+        match self.0 {
+            Lang::English => [
+                ("/help", "this list"),
+                ("/tools", "the tools that the model may call"),
+                ("/model [UPSTREAM/MODEL]", "show or change the model"),
+                ("/mode [native|text|auto]", "show or change how tools are offered"),
+                ("/image FILE", "send a picture with the next message"),
+                ("/thinking", "show reasoning in full, or fold it again"),
+                ("/quit", "leave (also Ctrl-D)"),
+                ("Alt-Enter, Ctrl-J", "a new line in the message"),
+            ],
+            Lang::Chinese => [
+                ("/help", "本列表"),
+                ("/tools", "模型可以调用的工具"),
+                ("/model [上游/模型]", "查看或更换模型"),
+                ("/mode [native|text|auto]", "查看或更换工具的提供方式"),
+                ("/image 文件", "随下一条消息发送图片"),
+                ("/thinking", "完整显示或折叠思考过程"),
+                ("/quit", "退出（也可用 Ctrl-D）"),
+                ("Alt-Enter, Ctrl-J", "在消息中换行"),
+            ],
+        }
+    }
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_decides() {
+        assert_eq!(Lang::of_locale("zh_CN.UTF-8"), Lang::Chinese);
+        assert_eq!(Lang::of_locale("en_US.UTF-8"), Lang::English);
+        assert_eq!(Lang::of_locale(""), Lang::English);
+    }
+
+    #[test]
+    fn totals_read_as_a_line() {
+        let english = Words(Lang::English);
+        assert_eq!(english.totals(1, 0, None, "1.2 s", None), "1.2 s");
+        assert_eq!(
+            english.totals(2, 3, Some(12345), "4.0 s", Some("0.8 s")),
+            "2 steps · 3 tool calls · 12,345 tokens · 4.0 s · 0.8 s saved by starting early"
+        );
+        assert_eq!(Words(Lang::Chinese).totals(2, 1, None, "4.0 s", None), "2 步 · 1 次工具调用 · 4.0 s");
+    }
+}

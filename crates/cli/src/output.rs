@@ -1,0 +1,25 @@
+//! Standard output, where a reader who has seen enough (`| head`) is no failure.
+
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Prints text.
+pub fn text(text: &str) -> io::Result<()> {
+    forgiving(|out| out.write_all(text.as_bytes()))
+}
+
+/// Prints a value as one line of JSON.
+pub fn json_line(value: &impl Serialize) -> io::Result<()> {
+    forgiving(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
+}
+
+fn forgiving(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}

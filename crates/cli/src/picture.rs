@@ -1,0 +1,60 @@
+//! Pictures from files, by what they are and not by what they are called.
+
+use crate::exit::Failure;
+use crate::messages;
+use std::path::Path;
+use throughline::UserInput;
+
+/// Largest picture that is sent, in bytes: what the strictest known upstream takes.
+const PICTURE_BYTES_MAX: u64 = 20 << 20;
+
+/// A picture with its type.
+pub struct Picture {
+    media_type: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl Picture {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self, Failure> {
+        let size =
+            std::fs::metadata(path).map_err(|error| messages::no_picture(path, &error.to_string()))?.len();
+        if size > PICTURE_BYTES_MAX {
+            let why = format!("it has {} MiB; at most {} are sent", size >> 20, PICTURE_BYTES_MAX >> 20);
+            return Err(messages::no_picture(path, &why));
+        }
+        let bytes = std::fs::read(path).map_err(|error| messages::no_picture(path, &error.to_string()))?;
+        let media_type = media_type(&bytes)
+            .ok_or_else(|| messages::no_picture(path, "it is not png, jpeg, gif or webp"))?;
+        Ok(Self { media_type, bytes })
+    }
+
+    /// Appends it to what is sent.
+    pub fn attach(&self, input: UserInput) -> UserInput {
+        input.image(self.media_type, &self.bytes)
+    }
+}
+
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_known_by_its_first_bytes() {
+        assert_eq!(media_type(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
+        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(media_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(media_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(media_type(b"%PDF-1.7"), None);
+    }
+}

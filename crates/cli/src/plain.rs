@@ -1,0 +1,259 @@
+//! A turn as plain text, from top to bottom: for pipes, dumb terminals and `ask`.
+
+use crate::chat::transcript::{state_words, totals, why};
+use crate::messages::Words;
+use crate::terminal::card::duration;
+use crate::terminal::text::{harmless, revealing};
+use std::collections::HashMap;
+use throughline_engine::{BlockStart, CallStatus, Event, EventKind, TurnStatus};
+use throughline_wire::CallId;
+
+/// Characters of arguments and of results that a note shows.
+const NOTE_CHARS_MAX: usize = 160;
+
+/// Something to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Of the answer.
+    Text(String),
+    /// About the answer: one line, without its end.
+    Note(String),
+}
+
+/// Turns events into pieces.
+#[derive(Debug)]
+pub struct Plain {
+    words: Words,
+    calls: HashMap<CallId, (String, String)>,
+    /// Line breaks at the end of the text so far; a message begins as after a blank line.
+    breaks: usize,
+    /// A new block of text has been opened and nothing of it printed.
+    opening: bool,
+}
+
+impl Plain {
+    /// Before the first event.
+    pub fn new(words: Words) -> Self {
+        Self { words, calls: HashMap::new(), breaks: 2, opening: false }
+    }
+
+    /// The last text did not end its line.
+    pub fn is_mid_line(&self) -> bool {
+        self.breaks == 0
+    }
+
+    /// Somebody ended the line on the screen.
+    pub fn line_ended(&mut self) {
+        self.breaks = self.breaks.max(1);
+    }
+
+    /// What one event adds.
+    pub fn apply(&mut self, event: &Event) -> Vec<Piece> {
+        match &event.kind {
+            EventKind::BlockStart(start) => self.block(start),
+            EventKind::ContentDelta { text } => self.text(text),
+            EventKind::ToolUse { tool_name, input_summary, .. } => {
+                if let Some(id) = &event.tool_id {
+                    self.calls.insert(id.clone(), (tool_name.to_string(), input_summary.clone()));
+                }
+                Vec::new()
+            }
+            EventKind::ToolInput(input) => {
+                if let Some((_, summary)) = event.tool_id.as_ref().and_then(|id| self.calls.get_mut(id)) {
+                    *summary = match (&input.raw, input.input_summary.is_empty(), &input.arguments) {
+                        (_, false, _) => input.input_summary.clone(),
+                        (Some(raw), _, _) => raw.clone(),
+                        (None, _, Some(value)) => value.to_string(),
+                        (None, _, None) => String::new(),
+                    };
+                }
+                Vec::new()
+            }
+            EventKind::ToolResult(result) => {
+                let (name, input) =
+                    event.tool_id.as_ref().and_then(|id| self.calls.remove(id)).unwrap_or_default();
+                let mark = if result.status == CallStatus::Success { "✔" } else { "✘" };
+                let output = match result.status {
+                    CallStatus::Success if !result.output_summary.is_empty() => result.output_summary.clone(),
+                    CallStatus::Success => result.output.clone().unwrap_or_default(),
+                    _ => why(result, self.words),
+                };
+                let time = result.duration_ms.map(|ms| format!("({})", duration(ms))).unwrap_or_default();
+                let input = if input == "{}" { String::new() } else { short(&input) };
+                let parts = [name, input, state_words(result.status, self.words).to_owned(), time];
+                let mut note =
+                    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
+                if !output.trim().is_empty() {
+                    note.push_str(" → ");
+                    note.push_str(&short(&output));
+                }
+                vec![Piece::Note(format!("{mark} {note}"))]
+            }
+            EventKind::Problem { code, excerpt, remedy: Some(remedy), .. } => {
+                vec![Piece::Note(format!(
+                    "• {code}: {} ({}: {remedy})",
+                    short(excerpt),
+                    self.words.try_hint()
+                ))]
+            }
+            EventKind::SessionStats(stats) => {
+                vec![Piece::Note(totals(self.words, stats))]
+            }
+            EventKind::StreamEnd { status } => self.end(*status),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Blocks of text are a blank line apart, however many breaks the model writes there itself.
+    fn text(&mut self, text: &str) -> Vec<Piece> {
+        let mut text = text.to_owned();
+        if self.opening {
+            text = text.trim_start_matches('\n').to_owned();
+            if !text.is_empty() {
+                text.insert_str(0, &"\n".repeat(2usize.saturating_sub(self.breaks)));
+                self.opening = false;
+            }
+        }
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let breaks = text.len() - text.trim_end_matches('\n').len();
+        self.breaks = if breaks == text.len() { self.breaks + breaks } else { breaks };
+        vec![Piece::Text(text)]
+    }
+
+    fn block(&mut self, start: &BlockStart) -> Vec<Piece> {
+        match start {
+            BlockStart::Text { .. } => {
+                self.opening = true;
+                Vec::new()
+            }
+            BlockStart::Notice { text, .. } => vec![Piece::Note(format!("• {text}"))],
+            BlockStart::Error(fault) => {
+                let mut notes = vec![Piece::Note(format!("✘ {}", fault.what))];
+                if !fault.why.is_empty() {
+                    notes.push(Piece::Note(format!("  {}", short(&fault.why))));
+                }
+                if !fault.remedy.is_empty() {
+                    notes.push(Piece::Note(format!("  {}: {}", self.words.try_hint(), fault.remedy)));
+                }
+                notes
+            }
+            BlockStart::Image(media) => {
+                vec![Piece::Note(format!("▣ {} ({})", self.words.picture(), media.media_type))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn end(&mut self, status: TurnStatus) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        if self.is_mid_line() {
+            self.line_ended();
+            pieces.push(Piece::Text("\n".to_owned()));
+        }
+        let why = match status {
+            TurnStatus::Completed | TurnStatus::Error => None,
+            TurnStatus::Length => Some(self.words.ended_length()),
+            TurnStatus::Limit => Some(self.words.ended_limit()),
+            TurnStatus::Cancelled => Some(self.words.ended_cancelled()),
+            TurnStatus::Interrupted => Some(self.words.ended_interrupted()),
+        };
+        pieces.extend(why.map(|why| Piece::Note(format!("• {why}"))));
+        pieces
+    }
+}
+
+/// One line, hidden and control characters made visible, cut.
+pub fn short(text: &str) -> String {
+    let line = harmless(&revealing(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    match line.char_indices().nth(NOTE_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+/// Text for a terminal: line breaks stay, no character may steer it.
+pub fn for_terminal(text: &str) -> String {
+    text.split('\n').map(|line| harmless(line.trim_end_matches('\r'))).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Lang;
+
+    #[track_caller]
+    fn check(events: &str, expect: &[Piece]) {
+        let mut plain = Plain::new(Words(Lang::English));
+        let mut pieces = Vec::new();
+        for (at, line) in events.trim().lines().enumerate() {
+            let mut event: serde_json::Value = serde_json::from_str(line.trim()).expect(line);
+            event["turn_id"] = "t".into();
+            event["seq"] = (at + 1).into();
+            event["timestamp"] = 0.into();
+            pieces.extend(plain.apply(&serde_json::from_value(event).expect(line)));
+        }
+        assert_eq!(pieces, expect);
+    }
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.to_owned())
+    }
+
+    fn note(text: &str) -> Piece {
+        Piece::Note(text.to_owned())
+    }
+
+    #[test]
+    fn text_and_notes_are_apart() {
+        check(
+            r#"
+            {"type":"block_start","block":0,"kind":"text"}
+            {"type":"content_delta","block":0,"text":"Let me look."}
+            {"type":"block_end","block":0}
+            {"type":"tool_use","block":1,"tool_id":"a","tool_name":"demo.weather","wire_name":"demo_weather","effect":"read","status":"preparing","slot":0,"position":0}
+            {"type":"tool_input","block":1,"tool_id":"a","arguments":{"city":"Paris"},"seal":"explicit"}
+            {"type":"tool_result","block":1,"tool_id":"a","status":"success","output":"Sunny,\n23 °C","duration_ms":250}
+            {"type":"block_start","block":2,"kind":"text"}
+            {"type":"content_delta","block":2,"text":"\n"}
+            {"type":"content_delta","block":2,"text":"Sunny."}
+            {"type":"session_stats","steps":2,"calls":1,"usage":{},"wall_ms":1200,"saved_by_eager_ms":0,"segments":[]}
+            {"type":"stream_end","status":"completed"}
+            "#,
+            &[
+                text("Let me look."),
+                note("✔ demo.weather  {\"city\":\"Paris\"}  (250 ms) → Sunny, 23 °C"),
+                text("\n\nSunny."),
+                note("2 steps · 1 tool call · 1.2 s"),
+                text("\n"),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_went_wrong_is_said() {
+        check(
+            r#"
+            {"type":"tool_use","block":0,"tool_id":"a","tool_name":"x.y","wire_name":"x_y","effect":"write","status":"preparing","slot":0,"position":0}
+            {"type":"tool_result","block":0,"tool_id":"a","status":"not_started","error":{"code":"unknown_tool","closest":["x.z"]}}
+            {"type":"block_start","block":1,"kind":"error","code":"c","what":"Broken.","why":"so","remedy":"again","retryable":true}
+            {"type":"stream_end","status":"cancelled"}
+            "#,
+            &[
+                note("✘ x.y  not started → there is no such tool (x.z?)"),
+                note("✘ Broken."),
+                note("  so"),
+                note("  try: again"),
+                note("• stopped"),
+            ],
+        );
+    }
+
+    // R: R4
+    #[test]
+    fn no_text_can_steer_the_terminal() {
+        assert_eq!(for_terminal("a\r\n\x1b[2Jb"), "a\n␛[2Jb");
+        assert_eq!(short("a\u{202e}b\n\x07"), "a⟨U+202E⟩b ␇");
+    }
+}

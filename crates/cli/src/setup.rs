@@ -1,0 +1,187 @@
+//! From arguments to an application: configuration, upstreams, tools, and the demo model if nothing else answers.
+
+use crate::args::Choice;
+use crate::exit::Failure;
+use crate::messages;
+use std::path::{Path, PathBuf};
+use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
+use throughline::{Approval, Throughline, Upstream};
+use throughline_tools::builtin::{self, files::FileRoots};
+use throughline_tools::{Toggle, Tool};
+
+/// Read when no other file is named.
+const CONFIG_FILE: &str = "throughline.toml";
+/// The name of an upstream given by `--base-url`.
+const GIVEN: &str = "given";
+
+/// An application and what keeps it going.
+pub struct World {
+    /// Ready to run turns.
+    pub app: Throughline,
+    /// The model that answers, as `upstream/model`.
+    pub model: String,
+    /// How tools are offered to it.
+    pub mode: String,
+    agent: String,
+    /// The demo model, as long as it is wanted.
+    #[cfg(feature = "demo")]
+    _demo: Option<throughline_testkit::UpstreamHandle>,
+}
+
+/// An offered tool as a line.
+pub struct Offered {
+    /// `group.method`.
+    pub name: String,
+    /// What it may do.
+    pub effect: String,
+    /// The first line of its description.
+    pub description: String,
+}
+
+impl World {
+    /// Nobody but the demo model answers.
+    pub fn is_demo(&self) -> bool {
+        self.model.split('/').next() == Some(DEMO)
+    }
+
+    /// The tools that the model may call.
+    pub fn offered(&self) -> Vec<Offered> {
+        let Some(agent) = self.app.agents().find(|agent| agent.name == self.agent) else { return Vec::new() };
+        if agent.tool_call.tools == Toggle::Off {
+            return Vec::new();
+        }
+        let offered = self.app.tools().offered(&agent.tool_call.toggles).into_iter().map(|tool| Offered {
+            name: tool.name.to_string(),
+            effect: format!("{:?}", tool.effect).to_lowercase(),
+            description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
+        });
+        offered.collect()
+    }
+
+    /// Builds the application.
+    pub async fn open(choice: &Choice, approval: Approval) -> Result<Self, Failure> {
+        let settings = settings(choice)?;
+        let given = given_upstream(choice)?;
+        let wants_demo = settings.wants_demo() && given.is_none();
+        let mut builder = Throughline::builder().approval(approval).tools(tools(&settings, wants_demo)?);
+        let name = settings.agent.clone();
+        let agent = settings.agents.get(&name);
+        let mode = agent.map(|agent| agent.tool_call.mode.name().to_owned()).unwrap_or_default();
+        let mut model = agent
+            .and_then(|agent| agent.models.first())
+            .map(|first| {
+                if first.name == first.model {
+                    first.name.clone()
+                } else {
+                    format!("{}/{}", first.name, first.model)
+                }
+            })
+            .unwrap_or_default();
+        builder = builder.settings(settings);
+        if let Some(upstream) = given {
+            model = format!("{GIVEN}/{}", choice.model.as_deref().unwrap_or("default"));
+            builder = builder.upstream(upstream).model(model.clone());
+        }
+        #[cfg(feature = "demo")]
+        {
+            let demo = match wants_demo {
+                true => Some(
+                    throughline_testkit::demo::start().await.map_err(|error| messages::no_demo(&error))?,
+                ),
+                false => None,
+            };
+            if let Some(handle) = &demo {
+                let base_url = handle.base_url(throughline_testkit::Dialect::OpenaiChat);
+                let upstream = Upstream::new(DEMO, throughline_wire::Dialect::OpenaiChat, &base_url)
+                    .map_err(|error| messages::setup(&error))?
+                    .proxy(throughline::Proxy::Off);
+                builder = builder.upstream(upstream);
+            }
+            let app = builder.build().map_err(|error| messages::setup(&error))?;
+            Ok(Self { app, model, mode, agent: name, _demo: demo })
+        }
+        #[cfg(not(feature = "demo"))]
+        {
+            if wants_demo {
+                return Err(messages::without_demo());
+            }
+            let app = builder.build().map_err(|error| messages::setup(&error))?;
+            Ok(Self { app, model, mode, agent: name })
+        }
+    }
+}
+
+/// Configuration file, environment and flags on top of each other.
+pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
+    let file = match config_file(choice.config.as_deref()) {
+        Some(path) => Some(File::load(&path).map_err(|error| messages::config(&error))?),
+        None => None,
+    };
+    // Variables that are not Unicode cannot be meant for us.
+    let environment: Environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let flags = Flags {
+        agent: choice.agent.clone(),
+        // With --base-url the model is that endpoint's own name for it.
+        model: choice.model.clone().filter(|_| choice.base_url.is_none()),
+        mode: choice.mode.clone(),
+        ..Flags::default()
+    };
+    resolve(file, &environment, &flags).map_err(|error| messages::config(&error))
+}
+
+fn config_file(named: Option<&Path>) -> Option<PathBuf> {
+    match named {
+        Some(path) => Some(path.to_owned()),
+        None => Some(PathBuf::from(CONFIG_FILE)).filter(|path| path.exists()),
+    }
+}
+
+fn given_upstream(choice: &Choice) -> Result<Option<Upstream>, Failure> {
+    let (Some(base_url), Some(api)) = (&choice.base_url, choice.api) else { return Ok(None) };
+    let upstream = Upstream::new(GIVEN, api, base_url).map_err(|error| messages::setup(&error))?;
+    Ok(Some(match &choice.key_env {
+        Some(variable) => upstream.key_from(variable),
+        None => upstream,
+    }))
+}
+
+/// Every tool there is: the built-in ones, files if folders are allowed, and the demo's with the demo model.
+pub fn tools(settings: &Settings, demo: bool) -> Result<Vec<std::sync::Arc<dyn Tool>>, Failure> {
+    let mut tools = builtin::standard();
+    let mut folders = settings.tools.files.roots.clone();
+    if demo && folders.is_empty() {
+        // The demo model is a script on this machine: what it is shown goes nowhere.
+        folders.extend(std::env::current_dir());
+    }
+    if !folders.is_empty() {
+        let mut roots = FileRoots::new();
+        for folder in &folders {
+            roots =
+                roots.with(root_name(folder), folder).map_err(|error| messages::bad_root(folder, &error))?;
+        }
+        tools.extend(roots.tools());
+    }
+    if demo {
+        tools.extend(builtin::demo::tools());
+    }
+    Ok(tools)
+}
+
+/// Models see a folder under its last name.
+fn root_name(folder: &Path) -> String {
+    let full = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    full.file_name().map_or_else(|| "root".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_shown_by_its_last_name() {
+        assert_eq!(root_name(Path::new("/tmp/some/notes")), "notes");
+        assert_eq!(root_name(Path::new("/")), "root");
+    }
+}

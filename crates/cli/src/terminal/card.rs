@@ -1,0 +1,291 @@
+//! A tool call as lines that live: name, arguments filling in, running time, outcome.
+
+use super::text::{Ink, Line, Style, revealing};
+use throughline_engine::CallStatus;
+
+/// Time one picture of the spinner stays, in milliseconds.
+const SPINNER_MS: i64 = 80;
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Cells of the progress bar.
+const BAR_CELLS: usize = 16;
+/// Lines of detail (output, error) under the first line.
+const DETAIL_LINES_MAX: usize = 3;
+
+/// What a card shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// The tool's own name.
+    pub name: String,
+    /// Where it stands.
+    pub state: CallStatus,
+    /// The state in words; empty if the mark says enough.
+    pub state_words: String,
+    /// Arguments in one line, or the text of them so far.
+    pub input: String,
+    /// When it started to run, in ms since 1970.
+    pub started_at: Option<i64>,
+    /// How long it ran, in ms.
+    pub duration_ms: Option<u64>,
+    /// Done and whole; the whole may be unknown.
+    pub progress: Option<(f64, Option<f64>)>,
+    /// What it says while it runs.
+    pub message: String,
+    /// What came of it: summary of the output, error, reason.
+    pub detail: String,
+}
+
+impl Card {
+    /// A call of which only the name is known.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: CallStatus::Preparing,
+            state_words: String::new(),
+            input: String::new(),
+            started_at: None,
+            duration_ms: None,
+            progress: None,
+            message: String::new(),
+            detail: String::new(),
+        }
+    }
+
+    /// The card at the time `now` (ms since 1970), in lines of at most `columns`.
+    pub fn lines(&self, now: i64, columns: usize) -> Vec<Line> {
+        let mut lines = vec![self.head(now, columns)];
+        if self.state.is_final() {
+            lines.extend(match self.state {
+                CallStatus::Success => excerpt(&self.detail, columns),
+                _ => details(&self.detail, Style { dim: true, ..Style::ink(self.ink()) }, columns),
+            });
+        } else if let Some((done, whole)) = self.progress {
+            lines.push(progress(done, whole, &self.message, columns));
+        } else {
+            lines.extend(excerpt(&self.message, columns).into_iter().take(1));
+        }
+        lines
+    }
+
+    /// Mark, name, arguments, and the time at the right edge.
+    fn head(&self, now: i64, columns: usize) -> Line {
+        let mut line = Line::new(self.mark(now), Style::bold_ink(self.ink()));
+        line.push(" ", Style::PLAIN);
+        line.push(&self.name, Style::BOLD);
+        let mut right = Line::default();
+        if !self.state_words.is_empty() {
+            right.push(&self.state_words, Style::ink(self.ink()));
+        }
+        if let Some(time) = self.time(now) {
+            right.push(if right.0.is_empty() { "" } else { " " }, Style::PLAIN);
+            right.push(&time, Style::DIM);
+        }
+        let room = columns.saturating_sub(line.width() + right.width() + 4);
+        if !self.input.is_empty() && room > 4 {
+            line.push("  ", Style::PLAIN);
+            line = Line::new(&one_line(&self.input), Style::DIM).truncated(room).after(&line);
+        }
+        if right.0.is_empty() {
+            return line.truncated(columns);
+        }
+        // Times stand in one column on a wide screen too: near the text, not at its far edge.
+        let edge = columns.min(super::markdown::PROSE_COLUMNS_MAX);
+        let gap = edge.saturating_sub(line.width() + right.width()).max(2);
+        line.push(&" ".repeat(gap), Style::PLAIN);
+        right.after(&line).truncated(columns)
+    }
+
+    fn mark(&self, now: i64) -> &'static str {
+        match self.state {
+            CallStatus::Preparing | CallStatus::Running => spinner(now),
+            CallStatus::Queued => "◦",
+            CallStatus::AwaitingApproval => "?",
+            CallStatus::Success => "✔",
+            CallStatus::Error | CallStatus::TimedOut => "✘",
+            CallStatus::Denied | CallStatus::Cancelled => "⊘",
+            CallStatus::NotStarted => "○",
+            CallStatus::Unknown => "‽",
+        }
+    }
+
+    fn ink(&self) -> Ink {
+        match self.state {
+            CallStatus::Preparing | CallStatus::Running => Ink::Cyan,
+            CallStatus::Queued => Ink::Plain,
+            CallStatus::AwaitingApproval
+            | CallStatus::Denied
+            | CallStatus::Cancelled
+            | CallStatus::NotStarted => Ink::Yellow,
+            CallStatus::Success => Ink::Green,
+            CallStatus::Error | CallStatus::TimedOut | CallStatus::Unknown => Ink::Red,
+        }
+    }
+
+    fn time(&self, now: i64) -> Option<String> {
+        match (self.duration_ms, self.started_at) {
+            (Some(ms), _) => Some(duration(ms)),
+            (None, Some(started)) if !self.state.is_final() => {
+                Some(duration(now.saturating_sub(started).max(0) as u64))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The spinner's picture at a time.
+pub fn spinner(now: i64) -> &'static str {
+    SPINNER[(now.div_euclid(SPINNER_MS)).rem_euclid(SPINNER.len() as i64) as usize]
+}
+
+/// A duration as people read it.
+pub fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {:02} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+fn progress(done: f64, whole: Option<f64>, message: &str, columns: usize) -> Line {
+    let mut line = Line::new("  └ ", Style::DIM);
+    match whole.filter(|whole| *whole > 0.0) {
+        Some(whole) => {
+            let share = (done / whole).clamp(0.0, 1.0);
+            let full = (share * BAR_CELLS as f64).round() as usize;
+            line.push(&"━".repeat(full), Style::ink(Ink::Cyan));
+            line.push(&"╌".repeat(BAR_CELLS - full), Style::DIM);
+            line.push(&format!(" {:.0} %", share * 100.0), Style::PLAIN);
+        }
+        None => line.push(&format!("{done}"), Style::PLAIN),
+    }
+    line.push(&format!(" {}", one_line(message)), Style::DIM);
+    line.truncated(columns)
+}
+
+/// The first lines of an output, each cut to the screen: the model has all of it, a person gets the idea.
+fn excerpt(text: &str, columns: usize) -> Vec<Line> {
+    let prose = columns.min(super::markdown::PROSE_COLUMNS_MAX);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut shown: Vec<Line> = lines
+        .by_ref()
+        .take(DETAIL_LINES_MAX)
+        .enumerate()
+        .map(|(at, line)| {
+            let head = Line::new(if at == 0 { "  └ " } else { "    " }, Style::DIM);
+            Line::new(line.trim_end(), Style::DIM).after(&head).truncated(prose)
+        })
+        .collect();
+    if lines.next().is_some()
+        && let Some(last) = shown.last_mut()
+    {
+        *last = last.truncated(prose.saturating_sub(2));
+        last.push(" …", Style::DIM);
+    }
+    shown
+}
+
+/// What went wrong, wrapped under the card.
+fn details(text: &str, style: Style, columns: usize) -> Vec<Line> {
+    let prose = columns.min(super::markdown::PROSE_COLUMNS_MAX);
+    let wrapped: Vec<Line> = text
+        .trim()
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .flat_map(|line| Line::new(line, style).wrapped(prose.saturating_sub(4)))
+        .take(DETAIL_LINES_MAX + 1)
+        .collect();
+    let more = wrapped.len() > DETAIL_LINES_MAX;
+    wrapped
+        .into_iter()
+        .take(DETAIL_LINES_MAX)
+        .enumerate()
+        .map(|(at, mut line)| {
+            if more && at + 1 == DETAIL_LINES_MAX {
+                line = line.truncated(prose.saturating_sub(6));
+                line.push(" …", style);
+            }
+            line.after(&Line::new(if at == 0 { "  └ " } else { "    " }, Style::DIM))
+        })
+        .collect()
+}
+
+/// Line breaks and runs of space as single spaces; hidden characters spelt out.
+fn one_line(text: &str) -> String {
+    revealing(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(card: &Card, now: i64, columns: usize, expect: &[&str]) {
+        let lines: Vec<String> = card.lines(now, columns).iter().map(Line::plain).collect();
+        assert_eq!(lines, expect);
+    }
+
+    fn card(state: CallStatus) -> Card {
+        Card { state, input: "{\"city\": \"北京\"}".into(), ..Card::new("demo.weather") }
+    }
+
+    #[test]
+    fn a_card_lives_from_its_name_to_its_outcome() {
+        check(&Card { input: String::new(), ..card(CallStatus::Preparing) }, 0, 60, &["⠋ demo.weather"]);
+        check(
+            &Card { input: "{\"ci".into(), ..card(CallStatus::Preparing) },
+            80,
+            60,
+            &["⠙ demo.weather  {\"ci"],
+        );
+        check(
+            &Card { started_at: Some(1_000), ..card(CallStatus::Running) },
+            2_240,
+            60,
+            &["⠇ demo.weather  {\"city\": \"北京\"}                       1.2 s"],
+        );
+        check(
+            &Card { duration_ms: Some(312), detail: "Sunny\n\n23 °C".into(), ..card(CallStatus::Success) },
+            9_000,
+            60,
+            &["✔ demo.weather  {\"city\": \"北京\"}                      312 ms", "  └ Sunny", "    23 °C"],
+        );
+        check(
+            &Card { state_words: "denied".into(), detail: "not today".into(), ..card(CallStatus::Denied) },
+            0,
+            60,
+            &["⊘ demo.weather  {\"city\": \"北京\"}                      denied", "  └ not today"],
+        );
+    }
+
+    #[test]
+    fn progress_is_a_bar_if_the_whole_is_known() {
+        let running =
+            Card { progress: Some((1.0, Some(4.0))), message: "page 1".into(), ..card(CallStatus::Running) };
+        check(&running, 0, 60, &["⠋ demo.weather  {\"city\": \"北京\"}", "  └ ━━━━╌╌╌╌╌╌╌╌╌╌╌╌ 25 % page 1"]);
+        let running = Card { progress: Some((7.0, None)), ..running };
+        check(&running, 0, 60, &["⠋ demo.weather  {\"city\": \"北京\"}", "  └ 7 page 1"]);
+    }
+
+    #[test]
+    fn long_things_are_cut_to_the_screen() {
+        let long = Card {
+            input: "x".repeat(200),
+            detail: "word ".repeat(100),
+            duration_ms: Some(61_000),
+            ..card(CallStatus::Error)
+        };
+        for columns in [20, 40, 80] {
+            let lines = long.lines(0, columns);
+            assert_eq!(lines.len(), 1 + DETAIL_LINES_MAX);
+            assert!(lines.iter().all(|line| line.width() <= columns), "{columns}: {lines:?}");
+            assert!(lines[DETAIL_LINES_MAX].plain().ends_with('…'));
+        }
+        assert!(long.lines(0, 80)[0].plain().ends_with("1 min 01 s"));
+    }
+
+    // R: R4
+    #[test]
+    fn hidden_characters_in_arguments_are_seen() {
+        let card = Card { input: "a\u{202e}b\nc".into(), ..card(CallStatus::Queued) };
+        check(&card, 0, 60, &["◦ demo.weather  a⟨U+202E⟩b c"]);
+    }
+}

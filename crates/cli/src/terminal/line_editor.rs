@@ -1,0 +1,444 @@
+//! The line a person writes in: keys to text, text to lines with a cursor.
+
+use super::painter::CursorAt;
+use super::text::{Ink, Line, Style, width};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Messages remembered.
+const HISTORY_MAX: usize = 500;
+
+/// What a key did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// Nothing that the editor knows.
+    Ignored,
+    /// Text or cursor changed.
+    Changed,
+    /// The person is done: this is the text.
+    Submitted(String),
+    /// Ctrl-C: the text was thrown away, or there was none.
+    Interrupted(Had),
+    /// Ctrl-D with nothing written.
+    Ended,
+}
+
+/// Whether there was text when Ctrl-C came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Had {
+    /// There was.
+    Text,
+    /// There was none.
+    Nothing,
+}
+
+/// Text under edit, with history.
+#[derive(Debug, Default)]
+pub struct LineEditor {
+    text: String,
+    /// Byte offset, always between two graphemes.
+    cursor: usize,
+    killed: String,
+    history: Vec<String>,
+    /// Which entry is shown, if one is.
+    recalled: Option<usize>,
+    /// What was being written before the history was entered.
+    draft: String,
+    /// Words that Tab completes to.
+    completions: Vec<String>,
+    /// Which suggestion an empty line showed last.
+    suggested: usize,
+}
+
+impl LineEditor {
+    /// An editor whose Tab completes to these words; those with spaces are suggestions for an empty line.
+    pub fn new(completions: Vec<String>) -> Self {
+        Self { completions, ..Self::default() }
+    }
+
+    /// Nothing is written.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Takes pasted text: line breaks stay, so a paste never submits.
+    pub fn paste(&mut self, text: &str) {
+        self.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent) -> Edit {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        match key.code {
+            KeyCode::Enter if alt || shift => self.insert("\n"),
+            KeyCode::Char('j') if control => self.insert("\n"),
+            KeyCode::Enter => return self.submit(),
+            KeyCode::Char('c') if control => {
+                let had = if self.is_empty() { Had::Nothing } else { Had::Text };
+                self.replace(String::new());
+                self.recalled = None;
+                return Edit::Interrupted(had);
+            }
+            KeyCode::Char('d') if control && self.is_empty() => return Edit::Ended,
+            KeyCode::Char('d') if control => self.remove(self.cursor, self.right()),
+            KeyCode::Char('a') if control => self.cursor = self.line_start(),
+            KeyCode::Char('e') if control => self.cursor = self.line_end(),
+            KeyCode::Char('b') if control => self.cursor = self.left(),
+            KeyCode::Char('f') if control => self.cursor = self.right(),
+            KeyCode::Char('p') if control => self.up(),
+            KeyCode::Char('n') if control => self.down(),
+            KeyCode::Char('h') if control => self.remove(self.left(), self.cursor),
+            KeyCode::Char('w') if control => self.kill(self.word_left(), self.cursor),
+            KeyCode::Char('u') if control => self.kill(self.line_start(), self.cursor),
+            KeyCode::Char('k') if control => {
+                self.kill(self.cursor, self.line_end().max(self.right_of_break()))
+            }
+            KeyCode::Char('y') if control => {
+                let killed = self.killed.clone();
+                self.insert(&killed);
+            }
+            KeyCode::Char('b') if alt => self.cursor = self.word_left(),
+            KeyCode::Char('f') if alt => self.cursor = self.word_right(),
+            KeyCode::Char('d') if alt => self.kill(self.cursor, self.word_right()),
+            KeyCode::Char(char) if !control && !alt => self.insert(char.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace if alt || control => self.kill(self.word_left(), self.cursor),
+            KeyCode::Backspace => self.remove(self.left(), self.cursor),
+            KeyCode::Delete => self.remove(self.cursor, self.right()),
+            KeyCode::Left if alt || control => self.cursor = self.word_left(),
+            KeyCode::Right if alt || control => self.cursor = self.word_right(),
+            KeyCode::Left => self.cursor = self.left(),
+            KeyCode::Right => self.cursor = self.right(),
+            KeyCode::Home => self.cursor = self.line_start(),
+            KeyCode::End => self.cursor = self.line_end(),
+            KeyCode::Up => self.up(),
+            KeyCode::Down => self.down(),
+            KeyCode::Tab => self.complete(),
+            _ => return Edit::Ignored,
+        }
+        Edit::Changed
+    }
+
+    /// The lines on the screen, behind `prompt`, and where the cursor stands in them.
+    pub fn view(&self, prompt: &str, placeholder: &str, columns: usize) -> (Vec<Line>, CursorAt) {
+        let indent = width(prompt);
+        let room = columns.saturating_sub(indent).max(4);
+        let mut rows = vec![String::new()];
+        let mut used = 0;
+        let mut cursor = CursorAt { row: 0, column: indent };
+        for (at, cell) in self.text.grapheme_indices(true).chain([(self.text.len(), "")]) {
+            let cell_width = if cell == "\n" { 0 } else { width(cell) };
+            // The cursor behind a full row stands on the next one, where the next character will be.
+            if used + cell_width.max(usize::from(cell.is_empty() && at == self.cursor)) > room {
+                rows.push(String::new());
+                used = 0;
+            }
+            if at == self.cursor {
+                cursor = CursorAt { row: rows.len() - 1, column: indent + used };
+            }
+            if cell == "\n" {
+                rows.push(String::new());
+                used = 0;
+            } else {
+                used += cell_width;
+                if let Some(row) = rows.last_mut() {
+                    row.push_str(cell);
+                }
+            }
+        }
+        let lines = rows.iter().enumerate().map(|(at, row)| {
+            let mut line = match at {
+                0 => Line::new(prompt, Style::bold_ink(Ink::Magenta)),
+                _ => Line::new(&" ".repeat(indent), Style::PLAIN),
+            };
+            match self.is_empty() {
+                true => line.push(placeholder, Style::DIM),
+                false => line.push(row, Style::PLAIN),
+            }
+            line.truncated(columns)
+        });
+        (lines.collect(), cursor)
+    }
+
+    fn submit(&mut self) -> Edit {
+        let text = std::mem::take(&mut self.text);
+        self.cursor = 0;
+        self.recalled = None;
+        if text.trim().is_empty() {
+            return Edit::Changed;
+        }
+        if self.history.last() != Some(&text) {
+            self.history.push(text.clone());
+            if self.history.len() > HISTORY_MAX {
+                self.history.remove(0);
+            }
+        }
+        Edit::Submitted(text)
+    }
+
+    fn insert(&mut self, text: &str) {
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+        // A combining character may have joined the one before it.
+        while !self.is_boundary(self.cursor) {
+            self.cursor += self.text[self.cursor..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+
+    fn remove(&mut self, from: usize, to: usize) {
+        self.text.replace_range(from..to, "");
+        self.cursor = from;
+        if !self.is_boundary(self.cursor) {
+            self.cursor = self.left();
+        }
+    }
+
+    fn kill(&mut self, from: usize, to: usize) {
+        if from < to {
+            self.killed = self.text[from..to].to_owned();
+            self.remove(from, to);
+        }
+    }
+
+    fn replace(&mut self, text: String) {
+        self.text = text;
+        self.cursor = self.text.len();
+    }
+
+    fn is_boundary(&self, at: usize) -> bool {
+        at == self.text.len() || self.text.grapheme_indices(true).any(|(start, _)| start == at)
+    }
+
+    fn left(&self) -> usize {
+        self.text
+            .grapheme_indices(true)
+            .map(|(at, _)| at)
+            .take_while(|at| *at < self.cursor)
+            .last()
+            .unwrap_or(0)
+    }
+
+    fn right(&self) -> usize {
+        self.text[self.cursor..].graphemes(true).next().map_or(self.cursor, |cell| self.cursor + cell.len())
+    }
+
+    /// Behind the line break that the cursor stands at, so that Ctrl-K at the end of a line joins it to the next.
+    fn right_of_break(&self) -> usize {
+        if self.text[self.cursor..].starts_with('\n') { self.cursor + 1 } else { self.cursor }
+    }
+
+    fn line_start(&self) -> usize {
+        self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at)
+    }
+
+    fn word_left(&self) -> usize {
+        let words = self.text.unicode_word_indices().map(|(at, _)| at);
+        words.take_while(|at| *at < self.cursor).last().unwrap_or(0)
+    }
+
+    fn word_right(&self) -> usize {
+        let mut ends = self.text.unicode_word_indices().map(|(at, word)| at + word.len());
+        ends.find(|end| *end > self.cursor).unwrap_or(self.text.len())
+    }
+
+    fn up(&mut self) {
+        let start = self.line_start();
+        if start > 0 {
+            self.move_to_line(self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1));
+            return;
+        }
+        let before = self.recalled.unwrap_or(self.history.len());
+        if before == 0 {
+            return;
+        }
+        if self.recalled.is_none() {
+            self.draft = std::mem::take(&mut self.text);
+        }
+        self.recalled = Some(before - 1);
+        self.replace(self.history[before - 1].clone());
+    }
+
+    fn down(&mut self) {
+        let end = self.line_end();
+        if end < self.text.len() {
+            self.move_to_line(end + 1);
+            return;
+        }
+        match self.recalled {
+            None => {}
+            Some(at) if at + 1 < self.history.len() => {
+                self.recalled = Some(at + 1);
+                self.replace(self.history[at + 1].clone());
+            }
+            Some(_) => {
+                self.recalled = None;
+                let draft = std::mem::take(&mut self.draft);
+                self.replace(draft);
+            }
+        }
+    }
+
+    /// Moves to the same column of the line that begins at `start`.
+    fn move_to_line(&mut self, start: usize) {
+        let column = width(&self.text[self.line_start()..self.cursor]);
+        let line = self.text[start..].split('\n').next().unwrap_or("");
+        let mut used = 0;
+        let mut at = start;
+        for cell in line.graphemes(true) {
+            if used + width(cell) > column {
+                break;
+            }
+            used += width(cell);
+            at += cell.len();
+        }
+        self.cursor = at;
+    }
+
+    fn complete(&mut self) {
+        let suggestions: Vec<&String> = self.completions.iter().filter(|word| word.contains(' ')).collect();
+        let showing = suggestions.iter().any(|suggestion| **suggestion == self.text);
+        if (self.is_empty() || showing) && !suggestions.is_empty() {
+            let at = if showing { self.suggested + 1 } else { 0 } % suggestions.len();
+            let suggestion = suggestions[at].clone();
+            self.suggested = at;
+            self.replace(suggestion);
+            return;
+        }
+        let matching: Vec<&String> =
+            self.completions.iter().filter(|word| word.starts_with(&self.text)).collect();
+        let Some(first) = matching.first() else { return };
+        let common = matching.iter().fold(first.len(), |common, word| {
+            first.bytes().zip(word.bytes()).take(common).take_while(|(a, b)| a == b).count()
+        });
+        if common > self.text.len() && self.cursor == self.text.len() && first.is_char_boundary(common) {
+            let mut text = first[..common].to_owned();
+            if matching.len() == 1 {
+                text.push(' ');
+            }
+            self.replace(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(editor: &mut LineEditor, code: KeyCode, modifiers: KeyModifiers) -> Edit {
+        editor.key(KeyEvent::new(code, modifiers))
+    }
+
+    /// Types a script: `^x` is Ctrl-x, `⌥x` is Alt-x, `← → ↑ ↓ ⌫ ⇥ ⏎` are keys, the rest is text.
+    fn typed(editor: &mut LineEditor, script: &str) -> Edit {
+        let mut last = Edit::Ignored;
+        let mut chars = script.chars();
+        while let Some(char) = chars.next() {
+            let (code, modifiers) = match char {
+                '^' => (KeyCode::Char(chars.next().unwrap()), KeyModifiers::CONTROL),
+                '⌥' => (KeyCode::Char(chars.next().unwrap()), KeyModifiers::ALT),
+                '←' => (KeyCode::Left, KeyModifiers::NONE),
+                '→' => (KeyCode::Right, KeyModifiers::NONE),
+                '↑' => (KeyCode::Up, KeyModifiers::NONE),
+                '↓' => (KeyCode::Down, KeyModifiers::NONE),
+                '⌫' => (KeyCode::Backspace, KeyModifiers::NONE),
+                '⇥' => (KeyCode::Tab, KeyModifiers::NONE),
+                '⏎' => (KeyCode::Enter, KeyModifiers::NONE),
+                other => (KeyCode::Char(other), KeyModifiers::NONE),
+            };
+            last = press(editor, code, modifiers);
+        }
+        last
+    }
+
+    #[track_caller]
+    fn check(script: &str, expect: &str) {
+        let mut editor = LineEditor::new(vec!["/mode".into(), "/model".into(), "/help".into()]);
+        typed(&mut editor, script);
+        let mut shown = editor.text.clone();
+        shown.insert(editor.cursor, '|');
+        assert_eq!(shown, expect, "{script}");
+    }
+
+    #[test]
+    fn keys_edit_as_in_a_shell() {
+        check("abc←x", "abx|c");
+        check("abc⌫⌫", "a|");
+        check("one two^w", "one |");
+        check("one two^a^k^y^y", "one twoone two|");
+        check("one two⌥b⌥b!", "!|one two");
+        check("one two^a⌥f", "one| two");
+        check("one two^a^d", "|ne two");
+        check("北京←⌫", "|京");
+        check("e\u{301}x←⌫", "|x");
+        check("a^jb↑", "a|\nb");
+        check("a^jb^u", "a\n|");
+        check("a^jb^a←^k", "a|b");
+    }
+
+    #[test]
+    fn tab_completes_commands() {
+        check("/h⇥", "/help |");
+        check("/m⇥", "/mode|");
+        check("/x⇥", "/x|");
+    }
+
+    #[test]
+    fn tab_on_an_empty_line_walks_through_suggestions() {
+        let mut editor = LineEditor::new(vec!["/help".into(), "say hi".into(), "do it".into()]);
+        for expect in ["say hi", "do it", "say hi"] {
+            typed(&mut editor, "⇥");
+            assert_eq!(editor.text, expect);
+        }
+        assert_eq!(typed(&mut editor, "⏎"), Edit::Submitted("say hi".into()));
+    }
+
+    #[test]
+    fn history_keeps_the_draft() {
+        let mut editor = LineEditor::default();
+        assert_eq!(typed(&mut editor, "one⏎"), Edit::Submitted("one".into()));
+        typed(&mut editor, "two⏎two⏎dra↑");
+        assert_eq!(editor.text, "two");
+        typed(&mut editor, "↑↑");
+        assert_eq!(editor.text, "one");
+        typed(&mut editor, "↓↓");
+        assert_eq!(editor.text, "dra");
+    }
+
+    #[test]
+    fn control_c_clears_and_control_d_ends() {
+        let mut editor = LineEditor::default();
+        assert_eq!(typed(&mut editor, "abc^c"), Edit::Interrupted(Had::Text));
+        assert_eq!(typed(&mut editor, "^c"), Edit::Interrupted(Had::Nothing));
+        assert_eq!(typed(&mut editor, "^d"), Edit::Ended);
+        assert_eq!(typed(&mut editor, "  ⏎"), Edit::Changed);
+    }
+
+    #[test]
+    fn a_paste_never_submits() {
+        let mut editor = LineEditor::default();
+        editor.paste("a\r\nb\rc");
+        assert_eq!(editor.text, "a\nb\nc");
+    }
+
+    #[test]
+    fn the_view_wraps_and_places_the_cursor() {
+        let view = |text: &str, keys: &str| {
+            let mut editor = LineEditor::default();
+            editor.paste(text);
+            typed(&mut editor, keys);
+            let (lines, cursor) = editor.view("> ", "say something", 10);
+            (lines.iter().map(Line::plain).collect::<Vec<_>>(), (cursor.row, cursor.column))
+        };
+        assert_eq!(view("", ""), (vec!["> say som…".to_owned()], (0, 2)));
+        assert_eq!(view("abc", "←"), (vec!["> abc".to_owned()], (0, 4)));
+        assert_eq!(view("12345678", ""), (vec!["> 12345678".to_owned(), "  ".to_owned()], (1, 2)));
+        assert_eq!(view("123456789", "←"), (vec!["> 12345678".to_owned(), "  9".to_owned()], (1, 2)));
+        assert_eq!(view("北京天气好", ""), (vec!["> 北京天气".to_owned(), "  好".to_owned()], (1, 4)));
+        assert_eq!(view("a\nb", "↑"), (vec!["> a".to_owned(), "  b".to_owned()], (0, 3)));
+    }
+}

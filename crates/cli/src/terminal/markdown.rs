@@ -1,0 +1,306 @@
+//! Markdown as styled lines, while it is still being written.
+//!
+//! A finished top-level block never changes again, so it is handed out once; the block in progress is rendered anew
+//! for each frame.
+
+mod render;
+mod table;
+
+use super::text::Line;
+use pulldown_cmark::{Event, Options, Parser};
+use render::render_blocks;
+
+/// Widest a line of prose gets, in columns: longer lines are hard to read.
+pub const PROSE_COLUMNS_MAX: usize = 100;
+
+/// Markdown that arrives in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct MarkdownStream {
+    source: String,
+    /// Bytes of `source` whose lines have been handed out.
+    settled: usize,
+    any_settled: bool,
+}
+
+impl MarkdownStream {
+    /// Appends a piece of the source.
+    pub fn push(&mut self, delta: &str) {
+        self.source.push_str(delta);
+    }
+
+    /// Only the first `chars` characters stay; lines that have been handed out stay printed.
+    pub fn keep_chars(&mut self, chars: usize) {
+        let end = self.source.char_indices().nth(chars).map_or(self.source.len(), |(at, _)| at);
+        self.source.truncate(end.max(self.settled));
+    }
+
+    /// Lines of the blocks that have become final since the last call. Blocks are a blank line apart.
+    pub fn settle(&mut self, columns: usize) -> Vec<Line> {
+        let rest = &self.source[self.settled..];
+        let end = last_block_start(rest);
+        if end == 0 {
+            return Vec::new();
+        }
+        let lines = render(&rest[..end], columns);
+        self.settled += end;
+        self.spaced(lines)
+    }
+
+    /// Lines of the block in progress, half-written markup closed for the eye.
+    pub fn open(&self, columns: usize) -> Vec<Line> {
+        let lines = render(&healed(&self.source[self.settled..]), columns);
+        match self.any_settled && !lines.is_empty() {
+            true => std::iter::once(Line::default()).chain(lines).collect(),
+            false => lines,
+        }
+    }
+
+    /// Nothing more comes: the lines of everything not handed out so far.
+    pub fn finish(&mut self, columns: usize) -> Vec<Line> {
+        let lines = render(&self.source[self.settled..], columns);
+        self.settled = self.source.len();
+        self.spaced(lines)
+    }
+
+    fn spaced(&mut self, lines: Vec<Line>) -> Vec<Line> {
+        if lines.is_empty() {
+            return lines;
+        }
+        let blank = std::mem::replace(&mut self.any_settled, true).then(Line::default);
+        blank.into_iter().chain(lines).collect()
+    }
+}
+
+/// A whole text at once.
+pub fn render(source: &str, columns: usize) -> Vec<Line> {
+    let blocks = render_blocks(Parser::new_ext(source, options()), columns);
+    let mut lines = Vec::new();
+    for block in blocks.into_iter().filter(|block| !block.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(block);
+    }
+    lines
+}
+
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// Where the last top-level block begins, at the start of its line; 0 if there is at most one. The line in progress
+/// does not count: `|` alone ends a table, `| a |` continues it.
+fn last_block_start(source: &str) -> usize {
+    let source = &source[..source.rfind('\n').map_or(0, |at| at + 1)];
+    let mut depth = 0usize;
+    let mut last = 0;
+    for (event, range) in Parser::new_ext(source, options()).into_offset_iter() {
+        match event {
+            Event::Start(_) => {
+                if depth == 0 {
+                    last = range.start;
+                }
+                depth += 1;
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            Event::Rule if depth == 0 => last = range.start,
+            _ => {}
+        }
+    }
+    // An indented block's range begins behind its indentation, which it needs to be the same block again.
+    source[..last].rfind('\n').map_or(0, |at| at + 1)
+}
+
+/// The source of a block in progress without what would flicker: marks that may be the start of something are held
+/// back, emphasis and code that are not closed yet are closed.
+fn healed(source: &str) -> String {
+    let (head, last_line) = source.split_at(source.rfind('\n').map_or(0, |at| at + 1));
+    if open_fence(source) {
+        return source.to_owned();
+    }
+    let mark = last_line.trim();
+    if !mark.is_empty() && mark.len() <= 3 && mark.chars().all(|char| "-=*_+#`~>|".contains(char)) {
+        return head.to_owned();
+    }
+    let paragraph = &source[source.rfind("\n\n").map_or(0, |at| at + 2)..];
+    let mut code = false;
+    let mut bold = false;
+    let mut chars = paragraph.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => drop(chars.next()),
+            '`' => code = !code,
+            '*' if !code && chars.peek() == Some(&'*') => {
+                chars.next();
+                bold = !bold;
+            }
+            _ => {}
+        }
+    }
+    match (code, bold) {
+        (true, _) if source.ends_with('`') => source.trim_end_matches('`').to_owned(),
+        (true, true) => format!("{source}`**"),
+        (true, false) => format!("{source}`"),
+        (false, true) if source.ends_with("**") => source.trim_end_matches('*').to_owned(),
+        (false, true) => format!("{}**", source.trim_end_matches(['*', ' '])),
+        (false, false) => source.to_owned(),
+    }
+}
+
+/// The source ends inside a fenced code block.
+fn open_fence(source: &str) -> bool {
+    let mut fence: Option<&str> = None;
+    for line in source.lines() {
+        let line = line.trim_start();
+        match fence {
+            None if line.starts_with("```") => fence = Some("```"),
+            None if line.starts_with("~~~") => fence = Some("~~~"),
+            Some(mark) if line.starts_with(mark) => fence = None,
+            _ => {}
+        }
+    }
+    fence.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "\
+# Weather report
+
+It is **sunny** in *Paris*, see [the map](https://example.org/map) or `curl wttr.in`.
+Second line.
+
+- one
+- two with a long text that has to be wrapped somewhere
+  1. nested
+  2. also
+- [x] done
+
+> quoted
+> text
+
+```rust
+fn main() {
+    println!(\"hi\");
+}
+```
+
+| City | Temperature |
+|:-----|------------:|
+| 北京 | 23 °C |
+| Paris | 9 °C |
+
+---
+
+## End
+~~old~~ <https://example.org>
+";
+
+    #[track_caller]
+    fn check(source: &str, columns: usize, expect: &str) {
+        let lines: Vec<String> =
+            render(source, columns).iter().map(|line| line.plain().trim_end().to_owned()).collect();
+        assert_eq!(lines.join("\n"), expect.trim_matches('\n'));
+    }
+
+    #[test]
+    fn a_page_reads_well() {
+        check(
+            SAMPLE,
+            44,
+            r#"
+Weather report
+
+It is sunny in Paris, see the map
+(https://example.org/map) or curl wttr.in.
+Second line.
+
+• one
+• two with a long text that has to be
+  wrapped somewhere
+  1. nested
+  2. also
+• ☑ done
+
+▌ quoted
+▌ text
+
+│ rust
+│ fn main() {
+│     println!("hi");
+│ }
+
+ City  │ Temperature
+───────┼─────────────
+ 北京  │       23 °C
+ Paris │        9 °C
+
+────────────────────────────────────────────
+
+End
+
+old https://example.org
+"#,
+        );
+    }
+
+    #[test]
+    fn a_table_too_wide_wraps_its_cells() {
+        check(
+            "| a | b |\n|---|---|\n| short | a cell that is much too long |",
+            24,
+            r#"
+ a     │ b
+───────┼────────────────
+ short │ a cell that is
+       │ much too long
+"#,
+        );
+    }
+
+    #[test]
+    fn nothing_is_wider_than_the_screen() {
+        for columns in [12, 17, 30, 60] {
+            for line in render(SAMPLE, columns) {
+                assert!(line.width() <= columns, "{columns}: {:?}", line.plain());
+            }
+        }
+    }
+
+    // The incremental rendering shows in the end exactly what the whole shows at once, for every way to cut it.
+    #[test]
+    fn pieces_settle_to_the_whole() {
+        let whole = render(SAMPLE, 44);
+        let ends: Vec<usize> = SAMPLE.char_indices().map(|(at, _)| at).collect();
+        for size in [1, 2, 3, 7, 50] {
+            let mut stream = MarkdownStream::default();
+            let mut lines = Vec::new();
+            let mut from = 0;
+            for &to in ends.iter().step_by(size).chain([&SAMPLE.len()]) {
+                stream.push(&SAMPLE[from..to]);
+                from = to;
+                lines.extend(stream.settle(44));
+                stream.open(44);
+            }
+            lines.extend(stream.finish(44));
+            assert_eq!(lines, whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn half_written_markup_does_not_flicker() {
+        let open = |source: &str| {
+            let mut stream = MarkdownStream::default();
+            stream.push(source);
+            stream.open(40).iter().map(Line::plain).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(open("a **bo"), "a bo");
+        assert_eq!(open("a **"), "a");
+        assert_eq!(open("a `co"), "a co");
+        assert_eq!(open("a\n-"), "a");
+        assert_eq!(open("a\n=="), "a");
+        assert_eq!(open("```\n**x"), "│ **x");
+    }
+}

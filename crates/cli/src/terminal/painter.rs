@@ -1,0 +1,294 @@
+//! Puts lines on the screen: what is settled is printed once, what is live below it is repainted.
+//!
+//! It never uses the alternate screen and never touches what has scrolled away, so the terminal's own scrollback
+//! stays the record of the conversation.
+
+use super::text::Line;
+
+/// Where the terminal's cursor belongs, counted in the live lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorAt {
+    /// Which live line, from 0.
+    pub row: usize,
+    /// Columns to its left.
+    pub column: usize,
+}
+
+/// The lower part of the screen that is repainted.
+#[derive(Debug, Default)]
+pub struct Painter {
+    /// Live lines that are on the screen now, top to bottom.
+    shown: Vec<Line>,
+    /// Live lines above them that have scrolled away and are printed for good.
+    frozen: Vec<Line>,
+    /// Row of the terminal's cursor within `shown`.
+    cursor_row: usize,
+    /// Column of the terminal's cursor when the frame was painted.
+    cursor_column: usize,
+    columns: usize,
+    rows: usize,
+}
+
+impl Painter {
+    /// A painter for a terminal of this size whose cursor is at the start of an empty line.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        let mut painter = Self::default();
+        painter.resize(columns, rows);
+        painter
+    }
+
+    /// The terminal has another size now. What was painted may have been reflowed: the next frame repaints all of it.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        (self.columns, self.rows) = (usize::from(columns).max(8), usize::from(rows).max(4));
+    }
+
+    /// Columns a line may take: the last one stays free, since terminals differ in what they do after filling it.
+    pub fn columns(&self) -> usize {
+        self.columns - 1
+    }
+
+    /// The escape codes for one frame. `settled` are new lines that will never change; `live` replaces the live
+    /// lines of the last frame. Both must be wrapped to [`Self::columns`]; what is too long is cut.
+    pub fn frame(&mut self, settled: Vec<Line>, live: Vec<Line>, cursor: Option<CursorAt>) -> String {
+        let settled_count = settled.len();
+        let live_count = live.len();
+        let lines: Vec<Line> =
+            settled.into_iter().chain(live).map(|line| line.truncated(self.columns - 1)).collect();
+        let skip = self.still_there(&lines);
+        let region = &lines[skip..];
+        let overflow = region.len().saturating_sub(self.rows - 1).min(lines.len() - skip);
+        let settled_left = settled_count.saturating_sub(skip);
+
+        let unchanged = self.shown.iter().zip(region).take_while(|(old, new)| old == new).count();
+        let first = match self.reflowed() {
+            true => 0,
+            // The last line that stays is repainted too: its end is where the cursor may be.
+            false => unchanged.min(region.len().saturating_sub(1)),
+        };
+        let nothing_to_do = unchanged == region.len() && unchanged == self.shown.len() && settled_left == 0;
+        let mut out = String::new();
+        if !nothing_to_do {
+            self.go_to(first, &mut out);
+            out.push_str("\x1b[J");
+            for (at, line) in region[first.min(region.len())..].iter().enumerate() {
+                if at > 0 {
+                    out.push_str("\r\n");
+                }
+                line.write_ansi(&mut out);
+            }
+            // A fresh line after settled text, for the next live line or the shell.
+            if live_count == 0 && !region.is_empty() {
+                out.push_str("\r\n");
+            }
+        }
+
+        let away = skip + overflow;
+        let keep = settled_count.max(away).min(lines.len());
+        self.frozen = lines[settled_count.min(keep)..keep].to_vec();
+        let mut row = if nothing_to_do { self.cursor_row } else { (lines.len() - keep).saturating_sub(1) };
+        self.shown = lines[keep..].to_vec();
+        if let Some(cursor) = cursor.filter(|_| !self.shown.is_empty()) {
+            let target = cursor.row.saturating_sub(self.frozen.len()).min(self.shown.len() - 1);
+            move_rows(row, target, &mut out);
+            out.push('\r');
+            if cursor.column > 0 {
+                out.push_str(&format!("\x1b[{}C", cursor.column));
+            }
+            row = target;
+        }
+        self.cursor_row = row;
+        self.cursor_column = match cursor {
+            Some(cursor) => cursor.column,
+            None => self.shown.last().map_or(0, Line::width),
+        };
+        if nothing_to_do && cursor.is_none() {
+            return String::new();
+        }
+        // Synchronised output: terminals that know it show the frame at once, the others ignore it.
+        match cursor {
+            Some(_) => format!("\x1b[?2026h\x1b[?25l{out}\x1b[?25h\x1b[?2026l"),
+            None => format!("\x1b[?2026h\x1b[?25l{out}\x1b[?2026l"),
+        }
+    }
+
+    /// Takes the live lines off the screen.
+    pub fn clear(&mut self) -> String {
+        let mut out = String::new();
+        self.go_to(0, &mut out);
+        out.push_str("\x1b[J\x1b[?25h");
+        self.shown.clear();
+        self.frozen.clear();
+        (self.cursor_row, self.cursor_column) = (0, 0);
+        out
+    }
+
+    /// How many of the lines have scrolled away and need not be printed again. What changed up there (a spinner) is
+    /// let be, unless so much is gone that these are other lines.
+    fn still_there(&self, lines: &[Line]) -> usize {
+        match lines.len() > self.frozen.len() {
+            true => self.frozen.len(),
+            false => self.frozen.iter().zip(lines).take_while(|(old, new)| old == new).count(),
+        }
+    }
+
+    /// Some painted line no longer fits: the terminal has wrapped it.
+    fn reflowed(&self) -> bool {
+        self.shown.iter().any(|line| line.width() > self.columns)
+    }
+
+    /// Moves to the start of a painted line, counting rows as the terminal has wrapped them.
+    fn go_to(&self, line: usize, out: &mut String) {
+        let rows = |lines: &[Line]| -> usize {
+            lines.iter().map(|line| line.width().div_ceil(self.columns).max(1)).sum()
+        };
+        let line = line.min(self.shown.len());
+        let below = self.cursor_row < line;
+        if below {
+            let down = rows(&self.shown[self.cursor_row..line.min(self.shown.len())]);
+            if line == self.shown.len() && !self.shown.is_empty() {
+                move_rows(0, down - 1, out);
+                out.push_str("\r\n");
+            } else {
+                move_rows(0, down, out);
+            }
+        } else {
+            let above = rows(&self.shown[line..self.cursor_row.min(self.shown.len())]);
+            move_rows(above + self.cursor_column / self.columns, 0, out);
+        }
+        out.push('\r');
+    }
+}
+
+fn move_rows(from: usize, to: usize, out: &mut String) {
+    if from > to {
+        out.push_str(&format!("\x1b[{}A", from - to));
+    } else if to > from {
+        out.push_str(&format!("\x1b[{}B", to - from));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::text::Style;
+    use crate::terminal::virtual_screen::VirtualScreen;
+
+    fn lines(texts: &[&str]) -> Vec<Line> {
+        texts.iter().map(|text| Line::new(text, Style::PLAIN)).collect()
+    }
+
+    struct Painted {
+        painter: Painter,
+        screen: VirtualScreen,
+    }
+
+    impl Painted {
+        fn new(columns: u16, rows: u16) -> Self {
+            Self {
+                painter: Painter::new(columns, rows),
+                screen: VirtualScreen::new(usize::from(columns), usize::from(rows)),
+            }
+        }
+
+        #[track_caller]
+        fn frame(&mut self, settled: &[&str], live: &[&str], expect: &[&str]) {
+            let out = self.painter.frame(lines(settled), lines(live), None);
+            self.screen.write(&out);
+            assert_eq!(self.screen.lines(), expect);
+        }
+    }
+
+    #[test]
+    fn live_lines_are_replaced_and_settled_lines_stay() {
+        let mut painted = Painted::new(20, 10);
+        painted.frame(&[], &["a", "status"], &["a", "status"]);
+        painted.frame(&[], &["ab", "status"], &["ab", "status"]);
+        painted.frame(&["abc"], &["d", "status"], &["abc", "d", "status"]);
+        painted.frame(&[], &["status"], &["abc", "status"]);
+        painted.frame(&["d"], &[], &["abc", "d"]);
+        painted.frame(&["e"], &["x"], &["abc", "d", "e", "x"]);
+    }
+
+    #[test]
+    fn an_unchanged_frame_writes_nothing() {
+        let mut painter = Painter::new(20, 10);
+        assert!(!painter.frame(lines(&["a"]), lines(&["b"]), None).is_empty());
+        assert_eq!(painter.frame(Vec::new(), lines(&["b"]), None), "");
+    }
+
+    #[test]
+    fn only_what_changed_is_repainted() {
+        let mut painter = Painter::new(40, 10);
+        painter.frame(Vec::new(), lines(&["first line", "second line", "spin 1"]), None);
+        let out = painter.frame(Vec::new(), lines(&["first line", "second line", "spin 2"]), None);
+        assert!(out.contains("spin 2") && !out.contains("second line"), "{out:?}");
+    }
+
+    #[test]
+    fn live_text_taller_than_the_screen_is_printed_once() {
+        let mut painted = Painted::new(20, 5);
+        painted.frame(&[], &["1", "2", "3"], &["1", "2", "3"]);
+        painted.frame(&[], &["1", "2", "3", "4", "5", "6"], &["1", "2", "3", "4", "5", "6"]);
+        painted.frame(&[], &["1", "2", "3", "4", "5", "6", "7"], &["1", "2", "3", "4", "5", "6", "7"]);
+        painted.frame(
+            &["1", "2", "3", "4", "5", "6", "7"],
+            &["8"],
+            &["1", "2", "3", "4", "5", "6", "7", "8"],
+        );
+        painted.frame(&["8"], &[], &["1", "2", "3", "4", "5", "6", "7", "8"]);
+    }
+
+    #[test]
+    fn part_of_what_scrolled_away_settles() {
+        let mut painted = Painted::new(20, 5);
+        painted.frame(&[], &["1", "2", "3", "4", "5", "6"], &["1", "2", "3", "4", "5", "6"]);
+        painted.frame(&["1"], &["2", "3", "4", "5", "6"], &["1", "2", "3", "4", "5", "6"]);
+        painted.frame(&["2", "3"], &["4", "5", "6", "7"], &["1", "2", "3", "4", "5", "6", "7"]);
+    }
+
+    #[test]
+    fn a_long_question_gives_way_to_a_short_answer() {
+        let mut painted = Painted::new(20, 5);
+        painted.frame(&[], &["?", "1", "2", "3", "4", "5", "y/n"], &["?", "1", "2", "3", "4", "5", "y/n"]);
+        painted.frame(&[], &["ok", "writing"], &["?", "1", "2", "ok", "writing"]);
+        painted.frame(&["ok"], &["text"], &["?", "1", "2", "ok", "text"]);
+    }
+
+    #[test]
+    fn the_cursor_sits_in_the_line_being_edited() {
+        let mut painted = Painted::new(20, 10);
+        let cursor = Some(CursorAt { row: 1, column: 3 });
+        let out = painted.painter.frame(lines(&["settled"]), lines(&["status", "> ab", "hint"]), cursor);
+        painted.screen.write(&out);
+        assert_eq!(painted.screen.cursor(), (2, 3));
+        let out = painted.painter.frame(lines(&["more"]), lines(&["status", "> abc", "hint"]), cursor);
+        painted.screen.write(&out);
+        assert_eq!(painted.screen.lines(), ["settled", "more", "status", "> abc", "hint"]);
+        assert_eq!(painted.screen.cursor(), (3, 3));
+        painted.screen.write(&painted.painter.clear());
+        assert_eq!(painted.screen.lines(), ["settled", "more"]);
+    }
+
+    #[test]
+    fn a_narrower_terminal_is_repainted_without_remains() {
+        let mut painted = Painted::new(20, 10);
+        painted.frame(
+            &["settled"],
+            &["a line of 18 chars", "status"],
+            &["settled", "a line of 18 chars", "status"],
+        );
+        painted.painter.resize(10, 10);
+        painted.screen.resize(10);
+        painted.frame(
+            &[],
+            &["a line of", "18 chars", "status"],
+            &["settled", "a line of", "18 chars", "status"],
+        );
+        painted.painter.resize(20, 10);
+        painted.screen.resize(20);
+        painted.frame(&[], &["a line of 18 chars"], &["settled", "a line of 18 chars"]);
+        painted.painter.resize(10, 10);
+        painted.screen.resize(10);
+        painted.frame(&[], &["status"], &["settled", "status"]);
+    }
+}

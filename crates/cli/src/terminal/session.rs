@@ -1,0 +1,99 @@
+//! The real terminal: what it can do, raw mode, keys. Whatever happens, it is left as it was found.
+
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use crossterm::{cursor, execute};
+use std::io::{self, IsTerminal, Write};
+use std::sync::Once;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How often the key thread looks whether anyone still listens.
+const KEY_POLL: Duration = Duration::from_millis(250);
+/// Keys that may wait to be read: more than anybody types in a frame, less than a paste gone wrong.
+const KEYS_WAITING_MAX: usize = 1_024;
+
+/// How output looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Colours and repainting.
+    Rich,
+    /// Text from top to bottom, for pipes and dumb terminals.
+    Plain,
+}
+
+/// What standard input and output can do.
+pub fn look() -> Look {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    match io::stdin().is_terminal() && io::stdout().is_terminal() && !dumb && !set("NO_COLOR") {
+        true => Look::Rich,
+        false => Look::Plain,
+    }
+}
+
+/// Raw mode while it lives. Dropping it, or a panic, gives the terminal back.
+pub struct RawTerminal(());
+
+impl RawTerminal {
+    /// Takes the terminal.
+    pub fn enter() -> io::Result<Self> {
+        restore_on_panic();
+        enable_raw_mode()?;
+        let raw = Self(());
+        execute!(io::stdout(), EnableBracketedPaste)?;
+        Ok(raw)
+    }
+}
+
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    // Nothing better can be done if the terminal is gone.
+    let _ = execute!(io::stdout(), DisableBracketedPaste, cursor::Show);
+    let _ = disable_raw_mode();
+}
+
+fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            before(panic);
+        }));
+    });
+}
+
+/// Keys, pastes and resizes as they come, from a thread that ends when nobody listens.
+pub fn keys() -> mpsc::Receiver<Event> {
+    let (sender, receiver) = mpsc::channel(KEYS_WAITING_MAX);
+    std::thread::spawn(move || {
+        while !sender.is_closed() {
+            match event::poll(KEY_POLL) {
+                Ok(false) => continue,
+                Ok(true) => {}
+                Err(_) => break,
+            }
+            let Ok(event) = event::read() else { break };
+            if sender.blocking_send(event).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// Writes a frame at once.
+pub fn write(frame: &str) -> io::Result<()> {
+    if frame.is_empty() {
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(frame.as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,316 @@
+//! Styled lines: their width in columns, wrapping, and escape codes.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Colours of the terminal's own palette, so that a person's theme applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ink {
+    /// The terminal's text colour.
+    #[default]
+    Plain,
+    /// What went wrong.
+    Red,
+    /// What went well.
+    Green,
+    /// What waits for somebody.
+    Yellow,
+    /// Headings and the prompt.
+    Magenta,
+    /// Code, names and whatever is under way.
+    Cyan,
+}
+
+/// How a piece of text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Colour.
+    pub ink: Ink,
+    /// Heavier.
+    pub bold: bool,
+    /// Fainter.
+    pub dim: bool,
+    /// Slanted.
+    pub italic: bool,
+    /// Underlined.
+    pub underline: bool,
+    /// Struck through.
+    pub strike: bool,
+}
+
+impl Style {
+    /// As the terminal has it.
+    pub const PLAIN: Style =
+        Style { ink: Ink::Plain, bold: false, dim: false, italic: false, underline: false, strike: false };
+    /// Fainter: what is there but not the point.
+    pub const DIM: Style = Style { dim: true, ..Style::PLAIN };
+    /// Heavier: names.
+    pub const BOLD: Style = Style { bold: true, ..Style::PLAIN };
+
+    /// In a colour.
+    pub const fn ink(ink: Ink) -> Style {
+        Style { ink, ..Style::PLAIN }
+    }
+
+    /// In a colour and heavier.
+    pub const fn bold_ink(ink: Ink) -> Style {
+        Style { ink, bold: true, ..Style::PLAIN }
+    }
+}
+
+/// A piece of text in one style, without line breaks or control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The text.
+    pub text: String,
+    /// Its look.
+    pub style: Style,
+}
+
+/// One line, not yet wrapped or already fitting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line(pub Vec<Span>);
+
+impl Line {
+    /// A line in one style. Control characters become visible: nothing a model or tool says may steer the terminal.
+    pub fn new(text: &str, style: Style) -> Self {
+        let mut line = Line::default();
+        line.push(text, style);
+        line
+    }
+
+    /// Appends text, joining it to the last span if that looks the same.
+    pub fn push(&mut self, text: &str, style: Style) {
+        if text.is_empty() {
+            return;
+        }
+        let text = harmless(text);
+        match self.0.last_mut() {
+            Some(last) if last.style == style => last.text.push_str(&text),
+            _ => self.0.push(Span { text, style }),
+        }
+    }
+
+    /// The same line after other spans.
+    pub fn after(&self, head: &Line) -> Line {
+        let mut line = head.clone();
+        for span in &self.0 {
+            line.push(&span.text, span.style);
+        }
+        line
+    }
+
+    /// Columns it takes.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|span| width(&span.text)).sum()
+    }
+
+    /// The text alone.
+    pub fn plain(&self) -> String {
+        self.0.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// Appends the line with its escape codes; every line begins and ends in the plain style.
+    pub fn write_ansi(&self, out: &mut String) {
+        for span in &self.0 {
+            let Style { ink, bold, dim, italic, underline, strike } = span.style;
+            let colour = match ink {
+                Ink::Plain => "",
+                Ink::Red => "31",
+                Ink::Green => "32",
+                Ink::Yellow => "33",
+                Ink::Magenta => "35",
+                Ink::Cyan => "36",
+            };
+            let flags = [(bold, "1"), (dim, "2"), (italic, "3"), (underline, "4"), (strike, "9")];
+            let codes: Vec<&str> = flags.iter().filter(|(on, _)| *on).map(|(_, code)| *code).collect();
+            let codes =
+                codes.into_iter().chain(Some(colour).filter(|code| !code.is_empty())).collect::<Vec<_>>();
+            if codes.is_empty() {
+                out.push_str(&span.text);
+            } else {
+                out.push_str("\x1b[");
+                out.push_str(&codes.join(";"));
+                out.push('m');
+                out.push_str(&span.text);
+                out.push_str("\x1b[0m");
+            }
+        }
+    }
+
+    /// Cut to `columns`, with an ellipsis where something is missing.
+    pub fn truncated(&self, columns: usize) -> Line {
+        if self.width() <= columns {
+            return self.clone();
+        }
+        let mut line = Line::default();
+        let mut used = 0;
+        for span in &self.0 {
+            for grapheme in span.text.graphemes(true) {
+                if used + width(grapheme) > columns.saturating_sub(1) {
+                    line.push("…", span.style);
+                    return line;
+                }
+                used += width(grapheme);
+                line.push(grapheme, span.style);
+            }
+        }
+        line
+    }
+
+    /// Broken into lines of at most `columns`: at spaces, between wide characters, and inside a word only if the
+    /// word alone is too long.
+    pub fn wrapped(&self, columns: usize) -> Vec<Line> {
+        let columns = columns.max(2);
+        if self.width() <= columns {
+            return vec![self.clone()];
+        }
+        let cells: Vec<(&str, Style)> =
+            self.0.iter().flat_map(|span| span.text.graphemes(true).map(|cell| (cell, span.style))).collect();
+        let mut lines = Vec::new();
+        let mut start = 0;
+        while start < cells.len() {
+            let end = line_end(&cells, start, columns);
+            let mut line = Line::default();
+            let shown = (start..end).rev().find(|at| cells[*at].0 != " ").map_or(start, |at| at + 1);
+            for (cell, style) in &cells[start..shown] {
+                line.push(cell, *style);
+            }
+            lines.push(line);
+            start = end;
+            while start < cells.len() && cells[start].0 == " " {
+                start += 1;
+            }
+        }
+        lines
+    }
+}
+
+/// Where the line that begins at `start` ends.
+fn line_end(cells: &[(&str, Style)], start: usize, columns: usize) -> usize {
+    let mut used = 0;
+    let mut may_break = start;
+    for at in start..cells.len() {
+        let cell = cells[at].0;
+        if at > start && can_break(cells[at - 1].0, cell) {
+            may_break = at;
+        }
+        used += width(cell);
+        if used > columns && cell != " " {
+            return match may_break > start {
+                true => may_break,
+                false => at.max(start + 1),
+            };
+        }
+    }
+    cells.len()
+}
+
+/// Never in front of closing punctuation nor behind opening brackets (the simple half of JIS X 4051).
+fn can_break(before: &str, after: &str) -> bool {
+    const CLOSING: &str = "，。！？、；：）」』】》〉”’…,.!?;:)]}%";
+    const OPENING: &str = "（「『【《〈“‘([{";
+    if before == " " {
+        return after != " ";
+    }
+    let joined = CLOSING.contains(after) || OPENING.contains(before);
+    !joined && (width(before) > 1 || width(after) > 1)
+}
+
+/// Columns a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// Tabs as spaces, control characters as their pictures: no text from outside may move the cursor or set a title.
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\t' => out.push_str("    "),
+            '\u{7f}' => out.push('\u{2421}'),
+            '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(char))),
+            '\u{80}'..='\u{9f}' => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// For what a person is asked to allow: characters that turn text around or are not there to be seen are spelt out,
+/// so that the text on the screen is the text that runs (R4).
+pub fn revealing(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{61c}'
+            | '\u{ad}'
+            | '\u{180e}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}' => out.push_str(&format!("⟨U+{:04X}⟩", u32::from(char))),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, columns: usize) -> Vec<String> {
+        Line::new(text, Style::PLAIN).wrapped(columns).iter().map(Line::plain).collect()
+    }
+
+    #[test]
+    fn words_wrap_at_spaces_and_wide_characters_anywhere() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one  two", 4), ["one", "two"]);
+        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("北京今天晴", 6), ["北京今", "天晴"]);
+        assert_eq!(wrapped("今天的天气，晴", 10), ["今天的天", "气，晴"]);
+        assert_eq!(wrapped("go 到北京", 5), ["go 到", "北京"]);
+        assert_eq!(wrapped("", 5), [""]);
+    }
+
+    #[test]
+    fn nothing_wraps_wider_than_asked() {
+        for columns in 2..30 {
+            for line in wrapped("The 北京 weather，(today) is 👩‍👩‍👧 fine; a-very-long-word-indeed 。", columns)
+            {
+                assert!(width(&line) <= columns, "{columns}: {line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn truncation_shows_that_something_is_missing() {
+        assert_eq!(Line::new("abcdef", Style::PLAIN).truncated(4).plain(), "abc…");
+        assert_eq!(Line::new("北京天气", Style::PLAIN).truncated(5).plain(), "北京…");
+        assert_eq!(Line::new("abcd", Style::PLAIN).truncated(4).plain(), "abcd");
+    }
+
+    // R: R4
+    #[test]
+    fn no_text_can_steer_the_terminal() {
+        assert_eq!(
+            Line::new("a\x1b]0;title\x07\u{9b}2J\tb", Style::PLAIN).plain(),
+            "a␛]0;title␇\u{fffd}2J    b"
+        );
+        assert_eq!(revealing("rm a\u{202e}txt\u{200b}."), "rm a⟨U+202E⟩txt⟨U+200B⟩.");
+    }
+
+    #[test]
+    fn escape_codes_wrap_each_styled_span() {
+        let mut line = Line::new("a", Style::PLAIN);
+        line.push("b", Style::bold_ink(Ink::Red));
+        line.push("c", Style::bold_ink(Ink::Red));
+        let mut out = String::new();
+        line.write_ansi(&mut out);
+        assert_eq!(out, "a\x1b[1;31mbc\x1b[0m");
+    }
+}

@@ -1,0 +1,91 @@
+//! `throughline upstreams`: where models are.
+
+use crate::args::Upstreams;
+use crate::exit::{Ended, Exit};
+use crate::messages;
+use crate::setup;
+use serde::Serialize;
+use throughline::known;
+
+/// One endpoint.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    api: &'static str,
+    base_url: String,
+    key_variable: Option<String>,
+    /// Absent if it needs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_set: Option<bool>,
+    /// From the configuration file.
+    configured: bool,
+    note: String,
+}
+
+/// Lists those of the configuration, then those known by name.
+pub fn run(args: &Upstreams) -> Ended {
+    let settings = setup::settings(&args.choice)?;
+    let configured = settings.upstreams.values().map(|upstream| {
+        let summary = upstream.summary();
+        let (api, base_url) = summary.split_once(' ').unwrap_or(("", &summary));
+        Row {
+            name: upstream.name().to_owned(),
+            title: String::new(),
+            api: throughline_wire::Dialect::ALL
+                .iter()
+                .map(|dialect| dialect.name())
+                .find(|name| *name == api)
+                .unwrap_or(""),
+            base_url: base_url.to_owned(),
+            key_variable: upstream.key_variable().map(str::to_owned),
+            key_set: upstream.key_variable().map(|_| upstream.missing_key().is_none()),
+            configured: true,
+            note: String::new(),
+        }
+    });
+    let by_name = known::all().into_iter().map(|row| Row {
+        name: row.name.to_owned(),
+        title: row.title.to_owned(),
+        api: row.dialect.name(),
+        base_url: row.base_url.to_owned(),
+        key_variable: row.key_env.map(str::to_owned),
+        key_set: row.key_env.map(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())),
+        configured: false,
+        note: row.note.to_owned(),
+    });
+    let mut rows: Vec<Row> = configured.collect();
+    let shadowed: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    rows.extend(by_name.filter(|row| !shadowed.contains(&row.name)));
+    if args.json {
+        crate::output::json_line(&rows).map_err(|error| messages::output_failed(&error))?;
+    } else {
+        crate::output::text(&table(&rows)).map_err(|error| messages::output_failed(&error))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut out = String::new();
+    for (configured, title) in [(true, messages::UPSTREAMS_CONFIGURED), (false, messages::UPSTREAMS_KNOWN)] {
+        let of_this: Vec<&Row> = rows.iter().filter(|row| row.configured == configured).collect();
+        if of_this.is_empty() {
+            continue;
+        }
+        out.push_str(title);
+        out.push('\n');
+        for row in of_this {
+            let key = match (&row.key_variable, row.key_set) {
+                (Some(variable), Some(true)) => format!("✔ {variable}"),
+                (Some(variable), _) => format!("  {variable} is not set"),
+                (None, _) => "  no key needed".to_owned(),
+            };
+            out.push_str(&format!("  {:<17} {key:<33} {:<17} {}\n", row.name, row.api, row.base_url));
+            if !row.note.is_empty() {
+                out.push_str(&format!("  {:<17}   {}\n", "", row.note));
+            }
+        }
+    }
+    out.push_str(messages::UPSTREAMS_USE);
+    out
+}

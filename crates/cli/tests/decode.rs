@@ -1,0 +1,161 @@
+//! `throughline decode` on the real binary: the object it prints, for bodies written here.
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+fn decode(arguments: &[&str], body: impl AsRef<[u8]>) -> String {
+    let output = Command::cargo_bin("throughline")
+        .unwrap()
+        .arg("decode")
+        .args(arguments)
+        .write_stdin(body.as_ref())
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    String::from_utf8(output).unwrap()
+}
+
+/// The object for a body, and the same for every way to cut it.
+#[track_caller]
+fn check(api: &str, extra: &[&str], body: &str, expect: &Value) {
+    let arguments: Vec<&str> = ["--api", api].into_iter().chain(extra.iter().copied()).collect();
+    let whole = decode(&arguments, body);
+    let printed: Value = serde_json::from_str(&whole).unwrap();
+    for (key, value) in expect.as_object().unwrap() {
+        assert_eq!(printed.get(key).unwrap_or(&Value::Null), value, "{key} in {whole}");
+    }
+    for seed in ["1", "2", "3"] {
+        let cut: Vec<&str> = arguments.iter().copied().chain(["--chunk-seed", seed]).collect();
+        assert_eq!(decode(&cut, body), whole, "seed {seed}");
+    }
+}
+
+const CHAT: &str = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"hm"}}]}
+
+data: {"choices":[{"index":0,"delta":{"content":"Let me "}}]}
+
+data: {"choices":[{"index":0,"delta":{"content":"look.","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"city\": \"Par"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"is\", \"id\": 12345678901234567890123}"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7,"completion_tokens":5}}
+
+data: [DONE]
+
+"#;
+
+// R: W1, W3
+#[test]
+fn a_stream_becomes_one_object() {
+    check(
+        "openai-chat",
+        &[],
+        CHAT,
+        &json!({
+            "text": "Let me look.", "reasoning": "hm", "finish_reason": "tool_calls", "finish_reason_raw": "tool_calls",
+            "end": "complete", "error": null, "usage": {"input_tokens": 7, "output_tokens": 5},
+        }),
+    );
+}
+
+// R: W3
+#[test]
+fn integers_keep_every_digit() {
+    let printed = decode(&["--api", "openai-chat"], CHAT);
+    assert!(printed.contains(r#""arguments":{"city":"Paris","id":12345678901234567890123}"#), "{printed}");
+}
+
+// R: W5
+#[test]
+fn a_call_that_is_cut_off_is_neither_completed_nor_dropped() {
+    let body = &CHAT[..CHAT
+        .find("data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function")
+        .unwrap()];
+    check(
+        "openai-chat",
+        &[],
+        body,
+        &json!({
+            "tool_calls": [{"id": "call_1", "name": "get_weather", "arguments": null, "raw": "{\"city\": \"Par"}],
+            "finish_reason": null, "end": "truncated",
+        }),
+    );
+}
+
+#[test]
+fn an_error_body_is_an_answer_too() {
+    check(
+        "anthropic",
+        &[],
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+        &json!({"text": "", "end": "error", "error": {"message": "Overloaded", "type": "overloaded_error"}}),
+    );
+}
+
+// R: W8
+#[test]
+fn leaked_calls_are_recovered_on_demand() {
+    let body = r#"data: {"choices":[{"index":0,"delta":{"content":"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+"#;
+    let leaked = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+    check("openai-chat", &[], body, &json!({"text": leaked, "tool_calls": []}));
+    let printed: Value = serde_json::from_str(&decode(&["--api", "openai-chat", "--recover"], body)).unwrap();
+    assert_eq!(printed["tool_calls"][0]["name"], "f");
+    assert_eq!(printed["tool_calls"][0]["arguments"], json!({"a": 1}));
+}
+
+// R: W7
+#[test]
+fn think_tags_are_split_on_demand() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"<think>hm</think>yes\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    check("openai-chat", &[], body, &json!({"text": "<think>hm</think>yes", "reasoning": ""}));
+    check("openai-chat", &["--think"], body, &json!({"text": "yes", "reasoning": "hm"}));
+}
+
+#[test]
+fn further_choices_are_listed_with_the_first() {
+    let body = r#"data: {"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"},{"index":1,"delta":{},"finish_reason":"length"}]}
+
+data: [DONE]
+
+"#;
+    let choices = json!([
+        {"index": 0, "text": "a", "reasoning": "", "tool_calls": [], "finish_reason": "stop"},
+        {"index": 1, "text": "b", "reasoning": "", "tool_calls": [], "finish_reason": "length"},
+    ]);
+    check("openai-chat", &[], body, &json!({"text": "a", "choices": choices}));
+}
+
+#[test]
+fn events_come_as_lines() {
+    let lines: Vec<Value> = decode(&["--api", "openai-chat", "--events"], CHAT)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(types.first(), Some(&"thinking"));
+    assert_eq!(types.last(), Some(&"end"));
+    let sealed = lines.iter().find(|line| line["type"] == "call_sealed").unwrap();
+    assert_eq!(sealed["arguments"]["city"], "Paris");
+    let text: String = lines
+        .iter()
+        .filter(|line| line["type"] == "text")
+        .map(|line| line["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(text, "Let me look.");
+}
+
+#[test]
+fn a_wrong_api_is_a_usage_error_with_the_valid_names() {
+    let assert =
+        Command::cargo_bin("throughline").unwrap().args(["decode", "--api", "nope"]).assert().code(1);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(said.contains("openai-chat, openai-responses, anthropic"), "{said}");
+}
