@@ -32,7 +32,7 @@ fn all_tools() -> Vec<Offer> {
 }
 
 /// What the tools of the real demo answer, more or less, in the words that Throughline uses for the rest.
-fn run(call: &Call) -> String {
+async fn run(call: &Call) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
     match call.name.as_str() {
@@ -157,7 +157,7 @@ async fn every_example_is_answered_with_the_values_of_its_tools() {
             "Put a meeting with Ada into my calendar, tomorrow at 3pm",
             vec![
                 ("time_now", "{}"),
-                ("demo_calendar", r#"{"title":"Meeting with Ada","start":"2026-11-22T15:00:00"}"#),
+                ("demo_calendar", r#"{"title":"Meeting with Ada","start":"2026-11-22T15:00"}"#),
             ],
             vec!["Sunday, 22 November 2026 at 15:00", "I leave the calendar as it is", "“not now.”"],
         ),
@@ -165,7 +165,7 @@ async fn every_example_is_answered_with_the_values_of_its_tools() {
             "把明天下午三点和小李开会记到日历里",
             vec![
                 ("time_now", "{}"),
-                ("demo_calendar", r#"{"title":"和小李开会","start":"2026-11-22T15:00:00"}"#),
+                ("demo_calendar", r#"{"title":"和小李开会","start":"2026-11-22T15:00"}"#),
             ],
             vec!["日历保持原样"],
         ),
@@ -315,4 +315,59 @@ async fn it_streams_at_a_lively_pace() {
     assert_eq!(reply.over, Over::Whole);
     let rate = tokens / took;
     assert!((60.0..80.0).contains(&rate), "{rate} tokens a second");
+}
+
+/// The tools that a new user's first conversation really runs, and what Throughline says about their outcomes.
+#[tokio::test(start_paused = true)]
+async fn it_understands_the_built_in_tools() {
+    use throughline_tools::builtin::{demo, live2d, time};
+    use throughline_tools::{Executor, Registry, Toggles, ToolCall};
+    use throughline_wire::{Arguments, NotStarted, Outcome};
+
+    let registry =
+        Registry::builder().tools(demo::tools()).tools(live2d::tools()).tool(time::TimeNow::default());
+    let registry = registry.build().expect("legal");
+    let offered = registry.offered(&Toggles::default());
+    let offers: Vec<Offer> = offered
+        .iter()
+        .map(|tool| Offer {
+            name: tool.wire_name.as_str().to_owned().leak(),
+            parameters: tool.definition.parameters.clone(),
+        })
+        .collect();
+    let run = async |call: &Call| {
+        let outcome = match offered.iter().find(|tool| tool.wire_name.as_str() == call.name) {
+            Some(tool) => {
+                let arguments = serde_json::from_str(&call.arguments).expect("JSON");
+                let call =
+                    ToolCall::new(call.id.as_str(), tool.name.clone(), Arguments::from_value(arguments));
+                Executor::default().run(&registry, call, |_| async {}).await
+            }
+            None => {
+                let closest = registry.closest(&call.name, &Toggles::default());
+                Outcome::NotStarted(NotStarted::UnknownTool { closest })
+            }
+        };
+        outcome.told_to_model()
+    };
+    let upstream = demo().await;
+    for (prompt, words) in [
+        ("Weather in Beijing, Paris and New York", ["| City | Sky | Temperature |", "It is warmest in **"]),
+        ("巴黎的天气", ["**巴黎**现在 **", " °C**，"]),
+        ("What time is it in Tokyo?", ["It is **", "in Tokyo, on "]),
+        (
+            "Put a meeting with Ada into my calendar for Friday at 3pm",
+            ["Done: **Meeting with Ada** is in the calendar", "Entry 1 added"],
+        ),
+        ("Call a tool that fails", ["> demo.fail always fails", "never ends the message"]),
+        ("Smile!", ["I am still talking", "no avatar connected"]),
+        ("Call a tool that does not exist", ["closest name: `demo_weather`", "That worked:"]),
+        ("Call a tool with wrong arguments", ["> /city: missing, expected string.", "That worked:"]),
+    ] {
+        let said = told(&Talk::new(&upstream, Dialect::OpenaiChat, &offers).ask(prompt, 5, &run).await);
+        for word in words {
+            assert!(said.contains(word), "{prompt}: {word:?} is missing in:\n{said}");
+        }
+    }
+    assert_eq!(upstream.violations(), []);
 }

@@ -93,8 +93,22 @@ impl Route {
             "streamGenerateContent" => Delivery::Array,
             _ => return None,
         };
-        Some(Self { dialect: Dialect::Gemini, model: Some(model.into()), delivery: Some(delivery) })
+        Some(Self { dialect: Dialect::Gemini, model: Some(unescaped(model)), delivery: Some(delivery) })
     }
+}
+
+/// Undoes `%41`; anything else with a `%` stays.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| *first == b'%') {
+            Some(byte) => (bytes.push(byte), rest = &tail[2..]),
+            None => (bytes.push(*first), rest = tail),
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Reads and checks a request.

@@ -50,7 +50,12 @@ impl<'a> Talk<'a> {
     }
 
     /// Asks, and runs tools until the model is done or has had `steps_max` steps with tools.
-    pub async fn ask(&mut self, text: &str, steps_max: usize, tool: impl Fn(&Call) -> String) -> Vec<Step> {
+    pub async fn ask(
+        &mut self,
+        text: &str,
+        steps_max: usize,
+        tool: impl AsyncFn(&Call) -> String,
+    ) -> Vec<Step> {
         self.history.push(match self.dialect {
             Dialect::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
             _ => json!({"role": "user", "content": text}),
@@ -61,8 +66,10 @@ impl<'a> Talk<'a> {
                 post(self.upstream, &path(self.dialect, "demo"), &self.body(steps.len() < steps_max)).await;
             assert_eq!(reply.status, 200, "{}: {}", self.dialect, reply.text());
             let step = read(self.dialect, &reply);
-            let results: Vec<(Call, String)> =
-                step.calls.iter().map(|call| (call.clone(), tool(call))).collect();
+            let mut results = Vec::new();
+            for call in &step.calls {
+                results.push((call.clone(), tool(call).await));
+            }
             self.record(&step, &results);
             let over = step.calls.is_empty();
             steps.push(step);

@@ -35,7 +35,7 @@ fn write(scene: &Scene<'_>, clock: Option<&Told>, title: &str) -> Script {
         Some(day) => {
             let words = day.words(scene.language);
             let spoken = scene.language.choose(format!("{words} at {hour}"), format!("{words} {hour}"));
-            (format!("{}T{hour}:00", day.iso()), day.iso(), spoken)
+            (format!("{}T{hour}", day.iso()), day.iso(), spoken)
         }
         None => {
             let day = scene.words("tomorrow", "明天");

@@ -14,36 +14,47 @@ const PATH: &[&str] = &["path", "file", "filename", "name", "directory", "dir", 
 const LINES_MAX: usize = 24;
 
 pub(super) fn list(scene: &Scene<'_>) -> Script {
+    let hops = scene.answered.iter().filter(|(call, _)| call.name == LIST).count();
     match scene.told(LIST) {
-        None => match list_call(scene) {
+        None => match list_call(scene, ".") {
             Some(call) => saying_then(
                 scene.words("Let me see what is there.\n\n", "我来看看都有些什么。\n\n"),
                 vec![call],
             ),
             None => scene.missing(LIST),
         },
-        Some(told @ Told::Output(text, _)) => {
-            let shown = block(scene, text);
-            let count = told.field(&["count", "total"]);
-            let mut said = scene.words("This is what I can see:\n\n", "我能看到这些：\n\n").to_owned();
-            said.push_str(&shown);
-            if let Some(count) = count {
-                said.push_str(
-                    &scene.language.choose(format!("{count} entries. "), format!("共 {count} 项。")),
+        Some(Told::Output(text, _)) => {
+            // A tool that first names its only folder is asked once more.
+            if let (1, Some(folder)) = (hops, only_folder(text))
+                && let Some(call) = list_call(scene, folder)
+            {
+                let text = scene.language.choose(
+                    format!("There is one folder that I may look into, `{folder}`. So:\n\n"),
+                    format!("我可以查看的目录只有 `{folder}`，进去看看：\n\n"),
                 );
+                return saying_then(text, vec![call]);
             }
-            said.push_str(scene.words(
-                "Ask me to *read* one of them, or to *search* them for a word.",
-                "可以让我*读*其中一个，或者在里面*搜索*一个词。",
-            ));
-            Script::new().say(said)
+            Script::new().say(format!(
+                "{}{}{}",
+                scene.words("This is what I can see:\n\n", "我能看到这些：\n\n"),
+                block(scene, text),
+                scene.words(
+                    "Ask me to *read* one of them, or to *search* them for a word.",
+                    "可以让我*读*其中一个，或者在里面*搜索*一个词。",
+                )
+            ))
         }
         Some(told) => sorry(scene, told),
     }
 }
 
-fn list_call(scene: &Scene<'_>) -> Option<CallMove> {
-    scene.call(LIST, &[Wish(PATH, ".".into())])
+fn list_call(scene: &Scene<'_>, path: &str) -> Option<CallMove> {
+    scene.call(LIST, &[Wish(PATH, path.into())])
+}
+
+fn only_folder(text: &str) -> Option<&str> {
+    let line = text.trim();
+    line.strip_suffix('/').filter(|name| !name.is_empty() && !line.contains('\n'))
 }
 
 pub(super) fn read(scene: &Scene<'_>) -> Script {
@@ -79,7 +90,7 @@ pub(super) fn read(scene: &Scene<'_>) -> Script {
                 format!("That did not work: {why}\n\nLet me see what there is instead.\n\n"),
                 format!("没有成功：{why}\n\n我看看都有哪些文件。\n\n"),
             );
-            match list_call(scene) {
+            match list_call(scene, ".") {
                 Some(call) => saying_then(text, vec![call]),
                 None => sorry(scene, told),
             }

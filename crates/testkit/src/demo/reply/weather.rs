@@ -75,7 +75,10 @@ fn report(scene: &Scene<'_>) -> Script {
         let asked = CITY.iter().find_map(|key| call.arguments.get(*key).and_then(Value::as_str));
         let city = asked.map(str::to_owned).or_else(|| told.field(CITY)).unwrap_or_else(|| "?".into());
         match read(told) {
-            Some((sky, degrees)) => reports.push(Report { city, sky, degrees }),
+            Some((sky, degrees)) => {
+                let sky = sky_words(&sky, scene.language).to_owned();
+                reports.push(Report { city, sky, degrees });
+            }
             None if told.is_output() => {
                 others.push_str(&format!("**{city}**\n\n{}\n", quoted(&scene.why(told), 8)))
             }
@@ -106,16 +109,39 @@ fn report(scene: &Scene<'_>) -> Script {
     Script::new().say(text)
 }
 
-/// Sky and degrees from a structured output.
+/// Sky and degrees, from a structured output or from a line like `Oslo: -3 °C, light snow, …`.
 fn read(told: &Told) -> Option<(String, Option<f64>)> {
-    let sky = told.field(&["condition", "conditions", "sky", "weather", "summary", "description"])?;
-    let names = ["temperature_c", "temperature", "temp_c", "temp", "celsius", "degrees"];
-    let degrees = told.field(&names).and_then(|text| {
-        let digits: String =
-            text.chars().take_while(|c| c.is_ascii_digit() || matches!(c, '-' | '.')).collect();
-        digits.parse().ok()
-    });
-    Some((sky, degrees))
+    let Told::Output(text, _) = told else { return None };
+    if let Some(sky) = told.field(&["sky", "condition", "conditions", "weather", "summary", "description"]) {
+        let names = ["temperature_c", "temperature", "temp_c", "temp", "celsius", "degrees"];
+        return Some((sky, told.field(&names).and_then(|text| leading_number(&text))));
+    }
+    let line = text.lines().next()?;
+    let (_, facts) = line.split_once(": ")?;
+    let (warmth, rest): (Vec<&str>, Vec<&str>) = facts.split(", ").partition(|fact| fact.contains('°'));
+    let sky = rest.into_iter().find(|fact| !fact.contains(|c: char| c.is_ascii_digit()))?;
+    Some((sky.to_owned(), Some(leading_number(warmth.first()?)?)))
+}
+
+fn leading_number(text: &str) -> Option<f64> {
+    let is_part = |c: &char| c.is_ascii_digit() || matches!(c, '-' | '.');
+    text.trim().chars().take_while(is_part).collect::<String>().parse().ok()
+}
+
+/// The sky in the language of the reply, where the tool's word is a usual one.
+fn sky_words(sky: &str, language: Language) -> &str {
+    const WORDS: [(&str, &str); 8] = [
+        ("sunny", "晴"),
+        ("clear", "晴"),
+        ("partly cloudy", "多云"),
+        ("overcast", "阴"),
+        ("light rain", "小雨"),
+        ("thunderstorms", "雷雨"),
+        ("fog", "雾"),
+        ("snow", "雪"),
+    ];
+    let chinese = WORDS.iter().find(|(english, _)| *english == sky).map(|(_, chinese)| *chinese);
+    language.choose(sky, chinese.unwrap_or(sky))
 }
 
 fn celsius(degrees: Option<f64>) -> String {
