@@ -300,10 +300,12 @@ impl Stage {
             }
             Err(error) => {
                 // `data:` lines that are JSON one by one but not joined were events (quirk S4).
-                let lines: Vec<_> = trimmed.split('\n').map(Json::parse).collect();
-                if lines.len() > 1 && lines.iter().all(Result::is_ok) {
-                    for json in lines.iter().flatten() {
-                        self.json(event, FrameKind::Data, json, sink);
+                let is_payload = |line: &str| line.trim_ascii() == "[DONE]" || Json::parse(line).is_ok();
+                if trimmed.contains('\n') && trimmed.split('\n').all(is_payload) {
+                    for line in trimmed.split('\n') {
+                        if !self.over {
+                            self.payload(event, line, sink);
+                        }
                     }
                     return;
                 }
