@@ -156,6 +156,10 @@ pub(super) async fn end_as_interrupted(
     let mut machine = Turn::restore(setup, start, &events, &beside);
     let (mut out, mut outbox) = (Out::default(), Outbox::new());
     machine.resume(claim.epoch.0, clock.now(), &mut out);
+    if !machine.is_over() {
+        // The log held nothing, so that resuming was beginning. Nothing is performed, so it ends as it began.
+        machine.resume(claim.epoch.0, clock.now(), &mut out);
+    }
     // Its actions are dropped: the turn is over.
     let _ = outbox.push(&mut out);
     if let Some(append) = outbox.next_append() {

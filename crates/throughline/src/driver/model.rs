@@ -124,3 +124,86 @@ fn broken(message: &str) -> UpstreamFailure {
         retry_after_ms: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_wire::{End, Slot};
+
+    /// A call that is going on, with nobody behind it.
+    fn going_on() -> ModelCall {
+        let (_, items) = mpsc::channel(1);
+        let task = AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
+        ModelCall {
+            current: Some(Current { step: 1, attempt: 2, items, _task: task }),
+            held: Batch::default(),
+        }
+    }
+
+    fn text(text: &'static str) -> Option<ModelItem> {
+        Some(ModelItem::Events(vec![StepEvent::Text(text.into())]))
+    }
+
+    fn input(event: StepEvent<'static>) -> Input {
+        Input::Model { step: 1, attempt: 2, event }
+    }
+
+    // R: T2, design §6
+    #[tokio::test]
+    async fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
+        let mut call = going_on();
+        assert_eq!(
+            call.inputs_of(text("at once"), LogState::Idle),
+            [input(StepEvent::Text("at once".into()))]
+        );
+        for word in ["and ", "then ", "more"] {
+            assert_eq!(call.inputs_of(text(word), LogState::Busy), []);
+        }
+        assert_eq!(call.take_held(), [input(StepEvent::Text("and then more".into()))]);
+        assert_eq!(call.take_held(), []);
+    }
+
+    #[tokio::test]
+    async fn what_someone_waits_for_is_not_held_back() {
+        let mut call = going_on();
+        assert_eq!(call.inputs_of(text("So"), LogState::Busy), []);
+        let reopened = StepEvent::CallReopened { slot: Slot(0) };
+        let inputs = call.inputs_of(Some(ModelItem::Events(vec![reopened.clone()])), LogState::Busy);
+        assert_eq!(inputs, [input(StepEvent::Text("So".into())), input(reopened)]);
+    }
+
+    // R: R2
+    #[tokio::test]
+    async fn no_more_than_the_limit_is_held_back() {
+        let mut call = going_on();
+        let long: &'static str = Box::leak("x".repeat(HELD_BYTES_MAX - 1).into_boxed_str());
+        assert_eq!(call.inputs_of(text(long), LogState::Busy), []);
+        assert_eq!(call.inputs_of(text("y"), LogState::Busy).len(), 1);
+    }
+
+    // R: R3
+    #[tokio::test]
+    async fn a_call_ends_once_however_it_ends() {
+        let mut broken_off = going_on();
+        broken_off.inputs_of(text("So"), LogState::Busy);
+        let inputs = broken_off.inputs_of(None, LogState::Busy);
+        assert!(
+            matches!(inputs[..], [Input::Model { .. }, Input::ModelFailed { step: 1, attempt: 2, .. }]),
+            "{inputs:?}"
+        );
+        assert_eq!(broken_off.inputs_of(None, LogState::Idle), []);
+
+        let mut complete = going_on();
+        let end = StepEvent::End(End::Complete);
+        let inputs = complete.inputs_of(Some(ModelItem::Events(vec![end.clone()])), LogState::Idle);
+        assert_eq!(inputs, [input(end)]);
+        assert_eq!(complete.inputs_of(None, LogState::Idle), [], "the closed channel is no second end");
+
+        let mut given_up = going_on();
+        given_up.inputs_of(text("So"), LogState::Busy);
+        given_up.abort(1, 1);
+        assert!(given_up.current.is_some(), "another attempt was meant");
+        given_up.abort(1, 2);
+        assert_eq!(given_up.take_held(), [], "nothing of it is wanted");
+    }
+}

@@ -1,0 +1,584 @@
+//! Whole turns over real sockets, every scenario in every dialect: one message, every call one outcome, and a history
+//! that a strict provider accepts afterwards. (Issue 2, §5.7.)
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use serde_json::{Value, json};
+use throughline::engine::RetryPolicy;
+use throughline::wire::Transfer;
+use throughline::{Approval, Block, CallStatus as C, EventKind, Throughline, TurnStatus as T, UserInput};
+use throughline_testkit::seen::SeenMessage;
+use throughline_testkit::{CallMove, Ending, Move, Queue, Script, Seen, Vendor};
+use world::{DIALECTS, Expected, at, builder, check, city, read, serve, statuses, told};
+
+/// What the model does in a turn, and what the turn comes to.
+struct Scenario {
+    what: &'static str,
+    replies: Vec<Script>,
+    calls: Vec<C>,
+    status: T,
+    text: &'static str,
+    /// What the model is told about the calls of its first step: a part of each text.
+    told: Vec<&'static str>,
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let answer = || Script::new().say("Done.");
+    let two = |name: &str| {
+        Move::Parallel(vec![CallMove::new(name, city("Oslo")), CallMove::new(name, city("Rome"))])
+    };
+    vec![
+        Scenario {
+            what: "no tools at all",
+            replies: vec![answer()],
+            calls: vec![],
+            status: T::Completed,
+            text: "Done.",
+            told: vec![],
+        },
+        Scenario {
+            what: "two tools in one step",
+            replies: vec![Script::new().say("Let me look.").then(two("weather_today")), answer()],
+            calls: vec![C::Success, C::Success],
+            status: T::Completed,
+            text: "Let me look.\n\nDone.",
+            told: vec!["Oslo: sunny", "Rome: sunny"],
+        },
+        Scenario {
+            what: "thinking before a call",
+            replies: vec![Script::new().think("Hm, Oslo.").call("weather_today", city("Oslo")), answer()],
+            calls: vec![C::Success],
+            status: T::Completed,
+            text: "Done.",
+            told: vec!["Oslo: sunny"],
+        },
+        Scenario {
+            what: "a failing tool, a panicking one and a good one",
+            replies: vec![
+                Script::new()
+                    .call("door_open", json!({}))
+                    .call("bomb_tick", json!({}))
+                    .call("weather_today", city("Oslo")),
+                answer(),
+            ],
+            calls: vec![C::Error, C::Error, C::Success],
+            status: T::Completed,
+            text: "Done.",
+            told: vec!["the door is locked", "panicked: boom", "Oslo: sunny"],
+        },
+        Scenario {
+            what: "an unknown tool",
+            replies: vec![Script::new().call("weather_todya", city("Oslo")), answer()],
+            calls: vec![C::NotStarted],
+            status: T::Completed,
+            text: "Done.",
+            told: vec!["weather_today"],
+        },
+        Scenario {
+            what: "arguments that do not fit",
+            replies: vec![Script::new().call("weather_today", json!({"city": 42})), answer()],
+            calls: vec![C::NotStarted],
+            status: T::Completed,
+            text: "Done.",
+            told: vec!["/city"],
+        },
+        Scenario {
+            what: "tools step after step",
+            replies: vec![
+                Script::new().call("weather_today", city("Oslo")),
+                Script::new().say("And Rome.").call("weather_today", city("Rome")),
+                answer(),
+            ],
+            calls: vec![C::Success, C::Success],
+            status: T::Completed,
+            text: "And Rome.\n\nDone.",
+            told: vec!["Oslo: sunny"],
+        },
+        Scenario {
+            what: "a rate limit before the first token",
+            replies: vec![Script::rate_limited(0), answer()],
+            calls: vec![],
+            status: T::Completed,
+            text: "Done.",
+            told: vec![],
+        },
+        Scenario {
+            what: "a stall before the first token",
+            replies: vec![Script { first_byte_ms: 60_000, ..Script::new() }, answer()],
+            calls: vec![],
+            status: T::Completed,
+            text: "Done.",
+            told: vec![],
+        },
+        Scenario {
+            what: "a stream cut in mid-text",
+            replies: vec![Script::new().say("Half a").then(Move::Pause(50)).then(Move::Cut)],
+            calls: vec![],
+            status: T::Error,
+            text: "Half a",
+            told: vec![],
+        },
+        Scenario {
+            what: "a stream that stalls in mid-text",
+            replies: vec![Script::new().say("Half a").then(Move::Stall)],
+            calls: vec![],
+            status: T::Error,
+            text: "Half a",
+            told: vec![],
+        },
+        Scenario {
+            what: "a stream cut behind a call that writes",
+            replies: vec![
+                Script::new()
+                    .say("So")
+                    .call("calendar_add", json!({"title": "x"}))
+                    .then(Move::Pause(50))
+                    .then(Move::Cut),
+            ],
+            calls: vec![C::NotStarted],
+            status: T::Error,
+            text: "So",
+            told: vec![],
+        },
+        Scenario {
+            what: "an error inside a 200 stream",
+            replies: vec![
+                Script::new().say("Half a").then(Move::Error(throughline_testkit::ErrorMove::new("on fire"))),
+            ],
+            calls: vec![],
+            status: T::Error,
+            text: "Half a",
+            told: vec![],
+        },
+        Scenario {
+            what: "tools that are not supported",
+            replies: vec![Script::tools_unsupported(Vendor::OllamaNative)],
+            calls: vec![],
+            status: T::Error,
+            text: "",
+            told: vec![],
+        },
+        Scenario {
+            what: "a wrong key",
+            replies: vec![Script::status(401)],
+            calls: vec![],
+            status: T::Error,
+            text: "",
+            told: vec![],
+        },
+        Scenario {
+            what: "an answer cut by the token budget",
+            replies: vec![
+                Script::new().say("Half a").then(Move::Finish(throughline_testkit::Finish::Length)),
+            ],
+            calls: vec![],
+            status: T::Length,
+            text: "Half a",
+            told: vec![],
+        },
+    ]
+}
+
+// R: T1 T4 T8 T9 T11 W5 L4 L5
+#[tokio::test]
+async fn every_scenario_in_every_dialect_streamed_and_whole() {
+    for dialect in DIALECTS {
+        for transfer in [Transfer::Stream, Transfer::Whole] {
+            for scenario in scenarios() {
+                // A broken body is an error before its first token if it comes whole: nothing of it can be shown.
+                let breaks = scenario.status == T::Error && !scenario.replies[0].moves.is_empty();
+                if breaks && transfer == Transfer::Whole {
+                    continue;
+                }
+                run(scenario, dialect, transfer).await;
+            }
+        }
+    }
+}
+
+async fn run(
+    scenario: Scenario,
+    dialect: (throughline::wire::Dialect, throughline_testkit::Dialect),
+    transfer: Transfer,
+) {
+    let what = format!("{} over {} ({transfer:?})", scenario.what, dialect.0);
+    let steps = scenario.replies.len();
+    let mut replies = scenario.replies;
+    replies.push(Script::new().say("And here I am again."));
+    let server = serve(Queue::new(replies)).await;
+    let upstream = at(&server, dialect).transfer(transfer);
+    let upstream = match transfer {
+        Transfer::Stream => upstream,
+        // Whole replies wait for the total limit only.
+        Transfer::Whole => upstream.timeouts(throughline::Timeouts { total_ms: 400, ..Default::default() }),
+    };
+    let app = builder(&server, dialect).upstream(upstream).build().unwrap();
+    let mut conversation = app.conversation();
+
+    let (_, message) = read(conversation.ask("Well?").await.unwrap()).await;
+    check(&what, &message, &Expected { calls: scenario.calls, status: scenario.status, text: scenario.text });
+    if !scenario.told.is_empty() {
+        let told = told(&server, 1);
+        assert_eq!(told.len(), scenario.told.len(), "{what}: {told:?}");
+        for (told, part) in told.iter().zip(&scenario.told) {
+            assert!(told.contains(part), "{what}: {told} should say {part}");
+        }
+    }
+    if scenario.status == T::Error {
+        let fault = message.error.as_ref().unwrap_or_else(|| panic!("{what}: {message:#?}"));
+        assert!(!fault.remedy.is_empty() && !fault.why.is_empty(), "{what}: {fault:?}");
+        assert!(
+            matches!(message.blocks.last(), Some(Block::Error(_) | Block::Notice { .. })),
+            "{what}: {message:#?}"
+        );
+    }
+    assert_eq!(server.exchanges().len(), steps, "{what}: each reply is asked for once");
+
+    // Whatever became of the turn, the next one is accepted by a provider that checks every rule. R: T9
+    let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
+    assert_eq!(again.text(), "And here I am again.", "{what}");
+    assert_eq!(server.violations(), [], "{what}: {:#?}", server.requests().last().map(|seen| &seen.body));
+}
+
+// R: T3
+#[tokio::test]
+async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
+    for dialect in DIALECTS {
+        let server = serve(Queue::new([Script::tools_unsupported(Vendor::Ollama)])).await;
+        let app = builder(&server, dialect).build().unwrap();
+        let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+        let fault = message.error.unwrap();
+        assert_eq!(fault.code, "tool_calling_unsupported", "{}", dialect.0);
+        assert!(fault.remedy.contains("text"), "{fault:?}");
+        assert_eq!(server.exchanges().len(), 1, "it is not asked again without tools");
+    }
+}
+
+// R: W4 W5
+#[tokio::test]
+async fn malformed_arguments_never_run_and_the_model_is_told() {
+    // Dialects whose arguments are objects on the wire cannot send half of one.
+    for dialect in &DIALECTS[..3] {
+        let replies = [
+            Script::new().call("calendar_add", Value::String("{\"title\": \"x\", oops}".into())),
+            Script::new().say("Sorry."),
+        ];
+        let server = serve(Queue::new(replies)).await;
+        let app = builder(&server, *dialect).build().unwrap();
+        let (events, message) = read(app.ask("Hi").await.unwrap()).await;
+        assert_eq!(statuses(&message), [C::NotStarted], "{}: {message:#?}", dialect.0);
+        assert!(
+            !events.iter().any(|event| matches!(event.kind, EventKind::ToolStart { .. })),
+            "{}",
+            dialect.0
+        );
+        assert!(told(&server, 1)[0].to_lowercase().contains("json"), "{:?}", told(&server, 1));
+        assert_eq!(server.violations(), [], "{}", dialect.0);
+    }
+}
+
+// R: T7
+#[tokio::test]
+async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
+    let two =
+        Move::Parallel(vec![CallMove::new("meet_other", city("a")), CallMove::new("meet_other", city("b"))]);
+    for dialect in DIALECTS {
+        let server = serve(Queue::new([Script::new().then(two.clone()), Script::new().say("Done.")])).await;
+        let app = builder(&server, dialect).parallel().build().unwrap();
+        let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+        // Each waits for the other: one after the other would end in time-outs.
+        check(
+            dialect.0.name(),
+            &message,
+            &Expected { calls: vec![C::Success; 2], status: T::Completed, text: "Done." },
+        );
+        assert_eq!(told(&server, 1), ["met", "met"]);
+    }
+}
+
+// R: T11
+#[tokio::test]
+async fn a_fallback_takes_over_before_the_first_token() {
+    let broken = serve(Queue::new([Script::status(503)])).await;
+    let sound = serve(Queue::new([Script::new().say("I am the other one.")])).await;
+    let app = builder(&broken, DIALECTS[0])
+        .upstream(at(&sound, DIALECTS[2]).named("other").unwrap())
+        .model("test/m")
+        .fallback("other/n")
+        .build()
+        .unwrap();
+    let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+    assert_eq!((message.text().as_str(), message.model.as_str()), ("I am the other one.", "n"));
+    assert_eq!(broken.exchanges().len() as u32, RetryPolicy::default().attempts_max);
+}
+
+// R: T12
+#[tokio::test]
+async fn pictures_in_the_input_arrive() {
+    for dialect in DIALECTS {
+        let server = serve(Queue::new([Script::new().say("A cat.")])).await;
+        let app = builder(&server, dialect).build().unwrap();
+        let input = UserInput::from("What is it?").image("image/png", b"\x89PNG\r\n\x1a\ncat");
+        read(app.ask(input).await.unwrap()).await;
+        let seen = server.requests().remove(0);
+        let Some(SeenMessage::User { images, text, .. }) = seen.messages.first() else { panic!("{seen:#?}") };
+        assert_eq!(text, "What is it?", "{}", dialect.0);
+        assert_eq!(images[0].bytes, b"\x89PNG\r\n\x1a\ncat", "{}", dialect.0);
+        assert_eq!(server.violations(), [], "{}", dialect.0);
+    }
+}
+
+// R: T4
+#[tokio::test]
+async fn after_the_last_iteration_the_model_answers_without_tools() {
+    for dialect in DIALECTS {
+        // It calls whenever it may, each time for another city, so that the loop guard has no say.
+        let model = |seen: &Seen| match seen.may_call() {
+            true => Script::new().call("weather_today", city(&format!("city {}", seen.number))),
+            false => Script::new().say("Enough."),
+        };
+        let server = serve(model).await;
+        let app = builder(&server, dialect).build().unwrap();
+        let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+        let expected = Expected { calls: vec![C::Success; 5], status: T::Limit, text: "Enough." };
+        check(dialect.0.name(), &message, &expected);
+        assert_eq!((server.requests().len(), server.violations()), (6, vec![]), "{}", dialect.0);
+    }
+}
+
+// R: A2
+#[tokio::test]
+async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
+    let replies = || {
+        Queue::new([
+            Script::new()
+                .call("calendar_add", json!({"title": "a"}))
+                .call("calendar_add", json!({"title": "b"})),
+            Script::new().say("Done."),
+        ])
+    };
+    for dialect in DIALECTS {
+        // By whoever holds the turn.
+        let server = serve(replies()).await;
+        let app = builder(&server, dialect).approval(Approval::Ask).build().unwrap();
+        let mut turn = app.ask("Hi").await.unwrap();
+        let control = turn.control();
+        let (mut asked, mut events) = (0, Vec::new());
+        while let Some(event) = turn.next().await {
+            if let EventKind::ApprovalRequest { approval_id, .. } = &event.kind {
+                asked += 1;
+                let (decision, reason) = match asked {
+                    1 => (throughline::Decision::Approve, None),
+                    _ => (throughline::Decision::Deny, Some("not on a Sunday".to_owned())),
+                };
+                let _ = control.answer(approval_id.clone(), decision, reason).await;
+            }
+            events.push(event);
+        }
+        world::check_promises(&events);
+        assert_eq!(statuses(turn.message()), [C::Success, C::Denied], "{}", dialect.0);
+        let told = told(&server, 1);
+        assert!(told[0].contains("added a") && told[1].contains("not on a Sunday"), "{told:?}");
+        assert_eq!(server.violations(), [], "{}", dialect.0);
+
+        // By the program.
+        let server = serve(replies()).await;
+        let app = builder(&server, dialect)
+            .approval(Approval::Ask)
+            .on_approval(|ask| async move {
+                match ask.arguments["title"] == "b" && ask.tool.as_str() == "calendar.add" {
+                    true => throughline::Answer::approve(),
+                    false => throughline::Answer::deny("no"),
+                }
+            })
+            .build()
+            .unwrap();
+        let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+        assert_eq!(statuses(&message), [C::Denied, C::Success], "{}", dialect.0);
+
+        // By nobody.
+        let server = serve(replies()).await;
+        let nobody = Approval::DenyAll { reason: "nobody is there to ask".into() };
+        let app = builder(&server, dialect).approval(nobody).build().unwrap();
+        let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+        assert_eq!(statuses(&message), [C::Denied, C::Denied], "{}", dialect.0);
+    }
+}
+
+/// A place in a turn: an event that is waited for.
+type Phase = (&'static str, fn(&EventKind) -> bool, Script, Vec<C>);
+
+fn phases() -> Vec<Phase> {
+    let write = || Script::new().say("So").call("calendar_add", json!({"title": "x"}));
+    vec![
+        (
+            "before the first byte",
+            |kind| matches!(kind, EventKind::StepStart { .. }),
+            Script { first_byte_ms: 60_000, ..Script::new() },
+            vec![],
+        ),
+        (
+            "in mid-text",
+            |kind| matches!(kind, EventKind::ContentDelta { .. }),
+            Script::new().say("So").then(Move::Stall),
+            vec![],
+        ),
+        (
+            "behind a call, before the end",
+            |kind| matches!(kind, EventKind::ToolInputDelta { .. } | EventKind::ToolInput(_)),
+            write().then(Move::Stall),
+            vec![C::Cancelled],
+        ),
+        (
+            "while a person is asked",
+            |kind| matches!(kind, EventKind::ApprovalRequest { .. }),
+            write(),
+            vec![C::Cancelled],
+        ),
+        (
+            "while a tool runs",
+            |kind| matches!(kind, EventKind::ToolStart { .. }),
+            Script::new().call("queue_wait", json!({})),
+            vec![C::Cancelled],
+        ),
+        (
+            "while it waits to try again",
+            |kind| matches!(kind, EventKind::Waiting { .. }),
+            Script::rate_limited(25),
+            vec![],
+        ),
+    ]
+}
+
+// R: T8
+#[tokio::test]
+async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
+    for dialect in DIALECTS {
+        for (what, reached, script, calls) in phases() {
+            let what = format!("{what} over {}", dialect.0);
+            let stalls = script.first_byte_ms > 0 || script.moves.contains(&Move::Stall);
+            let server = serve(Queue::new([script, Script::new().say("Still here.")])).await;
+            let timeouts = throughline::Timeouts::default();
+            let app = builder(&server, dialect)
+                .upstream(at(&server, dialect).timeouts(timeouts))
+                .approval(Approval::Ask)
+                .build()
+                .unwrap();
+            let mut conversation = app.conversation();
+            let mut turn = conversation.ask("Hi").await.unwrap();
+            let mut events = Vec::new();
+            let mut reached_at = None;
+            while let Some(event) = turn.next().await {
+                if reached_at.is_none() && reached(&event.kind) {
+                    if stalls {
+                        server.asked(1).await;
+                    }
+                    assert_eq!(turn.cancel().await, throughline::Accepted::Yes, "{what}");
+                    reached_at = Some(event.seq);
+                }
+                events.push(event);
+            }
+            assert!(reached_at.is_some(), "{what}: {events:#?}");
+            world::check_promises(&events);
+            assert_eq!(turn.message().status, Some(T::Cancelled), "{what}: {events:#?}");
+            let found: Vec<_> = statuses(turn.message());
+            assert_eq!(found, calls, "{what}: {events:#?}");
+            if stalls {
+                assert_eq!(server.ended(1).await, Ending::ClientGone, "{what}");
+            }
+            assert_eq!(turn.cancel().await, throughline::Accepted::TurnIsOver, "{what}");
+
+            let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
+            assert_eq!(again.text(), "Still here.", "{what}");
+            assert_eq!(server.violations(), [], "{what}");
+        }
+    }
+}
+
+// R: T8
+#[tokio::test]
+async fn one_call_can_be_stopped_while_the_turn_goes_on() {
+    let replies = [
+        Script::new().call("queue_wait", json!({})).call("weather_today", city("Oslo")),
+        Script::new().say("Done."),
+    ];
+    let server = serve(Queue::new(replies)).await;
+    let app = builder(&server, DIALECTS[0]).build().unwrap();
+    let mut turn = app.ask("Hi").await.unwrap();
+    while let Some(event) = turn.next().await {
+        if let (EventKind::ToolProgress(_), Some(call)) = (&event.kind, &event.tool_id) {
+            let _ = turn.cancel_call(call.clone()).await;
+        }
+    }
+    assert_eq!(statuses(turn.message()), [C::Cancelled, C::Success]);
+    assert_eq!(turn.message().status, Some(T::Completed));
+    assert!(told(&server, 1)[0].contains("it may have had effects"), "{:?}", told(&server, 1));
+}
+
+#[tokio::test]
+async fn a_dropped_turn_is_stopped_and_a_detached_one_is_not() {
+    let server = serve(Queue::new([Script::new().say("So").then(Move::Stall)])).await;
+    let app = builder(&server, DIALECTS[0]).build().unwrap();
+    let turn = app.ask("Hi").await.unwrap();
+    let control = turn.control();
+    server.asked(1).await;
+    drop(turn);
+    control.ended().await;
+    assert_eq!(server.ended(1).await, Ending::ClientGone);
+
+    let server = serve(Queue::new([Script::new().say("So"), Script::new().say("Again")])).await;
+    let app = builder(&server, DIALECTS[0]).build().unwrap();
+    let mut conversation = app.conversation();
+    conversation.ask("Hi").await.unwrap().detach().ended().await;
+    assert_eq!(server.ended(1).await, Ending::Complete);
+    assert_eq!(conversation.history().len(), 2);
+}
+
+// R: T13
+#[tokio::test]
+async fn a_whole_reply_makes_the_same_message_as_a_stream() {
+    let replies = || {
+        Queue::new([
+            Script::new().think("Hm.").say("Let me look.").call("weather_today", city("巴黎")),
+            Script::new().say("Sunny."),
+        ])
+    };
+    for dialect in DIALECTS {
+        let mut blocks = Vec::new();
+        for transfer in [Transfer::Stream, Transfer::Whole] {
+            let server = serve(replies()).await;
+            let app =
+                builder(&server, dialect).upstream(at(&server, dialect).transfer(transfer)).build().unwrap();
+            let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+            blocks.push(message.blocks.iter().map(essence).collect::<Vec<_>>());
+        }
+        assert_eq!(blocks[0], blocks[1], "{}", dialect.0);
+        assert_eq!(blocks[0].len(), 4, "{}: {:?}", dialect.0, blocks[0]);
+    }
+}
+
+/// A block without ids and times.
+fn essence(block: &Block) -> String {
+    match block {
+        Block::Text { text, .. } => format!("text {text}"),
+        Block::Thinking { text, .. } => format!("thinking {text}"),
+        Block::ToolCall(call) => {
+            format!("{:?} {:?} {:?} {}", call.tool_name, call.arguments, call.status, call.output)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_demo_model_answers_in_every_dialect() {
+    for dialect in DIALECTS {
+        let server = serve(throughline_testkit::demo::Demo::instant()).await;
+        let app: Throughline = builder(&server, dialect).build().unwrap();
+        let (_, message) = read(app.ask("Hello!").await.unwrap()).await;
+        assert_eq!(message.status, Some(T::Completed), "{message:#?}");
+        assert!(!message.text().is_empty());
+        assert_eq!(server.violations(), []);
+    }
+}
