@@ -71,7 +71,6 @@ fn repaired(call: &CallInProgress) -> Option<Arguments> {
 
 /// Turns a document's text into arguments.
 fn read(text: &str, mut repairs: Vec<Repair>) -> Arguments {
-    let text = text.trim_ascii();
     let Ok(json) = Json::parse(text) else { return empty_object() };
     if json.is_null() {
         repairs.push(Repair::EmptyIsObject);
