@@ -53,6 +53,8 @@ pub(crate) struct Assembly {
     offered: Vec<String>,
     /// Changes whenever a fragment without a head could go to another call than before.
     generation: u64,
+    /// `calls_per_step_max` has been reported.
+    too_many: bool,
 }
 
 /// Stands for a call beyond `calls_per_step_max`: nothing that is said of it has any effect.
@@ -112,6 +114,7 @@ impl Assembly {
             profile: profile.clone(),
             offered: offered.to_vec(),
             generation: 0,
+            too_many: false,
         }
     }
 
@@ -164,8 +167,10 @@ impl Assembly {
         at: u64,
     ) -> Slot {
         if self.calls.len() >= self.calls_per_step_max {
-            let limit = "calls_per_step_max".to_owned();
-            report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
+            if !std::mem::replace(&mut self.too_many, true) {
+                let limit = "calls_per_step_max".to_owned();
+                report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
+            }
             return DROPPED;
         }
         self.generation += 1;

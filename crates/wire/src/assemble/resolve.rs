@@ -2,7 +2,7 @@
 //!
 //! Rules in the order they are asked; each carries the quirk that it answers (`docs/conformance.md`).
 
-use super::{Assembly, CallDelta, CallHead, Ending, report};
+use super::{Assembly, CallDelta, CallHead, DROPPED, Ending, report};
 use crate::json::{Json, Surrogates, decode_string};
 use crate::step::Sink;
 use crate::vocabulary::{CallKind, ProblemKind, Slot};
@@ -55,7 +55,7 @@ impl Assembly {
             }
             _ => {}
         }
-        Some(slot)
+        (slot != DROPPED).then_some(slot)
     }
 
     /// The call that this entry would continue, if it continues one.

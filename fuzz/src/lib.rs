@@ -1,0 +1,178 @@
+//! What each fuzz target holds: no panic on any input, every cut of the bytes says the same, and the events of a step
+//! keep their contract. // R: R2, W2, W4
+
+use std::collections::BTreeMap;
+use throughline_wire::frame::{SseFramer, SseItem};
+use throughline_wire::json::{ArgumentsReader, Json};
+use throughline_wire::{DecodeOptions, Dialect, LeakedCalls, Limits, Profile, Reply, Slot, StepDecoder, StepEvent, Think};
+
+/// Small limits, so that they are reached.
+fn limits() -> Limits {
+    Limits {
+        line_bytes_max: 4096,
+        event_bytes_max: 4096,
+        arguments_bytes_max: 256,
+        step_bytes_max: 8192,
+        calls_per_step_max: 4,
+    }
+}
+
+/// Cuts of the input, derived from its first byte.
+fn pieces(seed: u8, body: &[u8]) -> Vec<&[u8]> {
+    let mut state = u64::from(seed) | 1;
+    let mut rest = body;
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let longest = if seed % 3 == 0 { 2 } else { 64 };
+        let len = 1 + (state >> 33) as usize % longest;
+        let (piece, tail) = rest.split_at(len.min(rest.len()));
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces
+}
+
+/// Decodes in the given pieces and checks the contract of the events on the way.
+fn decode(dialect: Dialect, options: &DecodeOptions, pieces: &[&[u8]]) -> Reply {
+    let mut decoder = StepDecoder::new(dialect, options.clone());
+    let mut reply = Reply::default();
+    let mut contract = Contract::default();
+    let mut take = |event: StepEvent<'_>| {
+        contract.take(&event);
+        reply.apply(event);
+    };
+    for piece in pieces {
+        decoder.push(piece, &mut take);
+    }
+    decoder.finish(&mut take);
+    contract.finish();
+    reply
+}
+
+/// Order of events as `StepEvent` documents it.
+#[derive(Default)]
+struct Contract {
+    calls: BTreeMap<Slot, bool>,
+    finishes: u32,
+    ended: bool,
+}
+
+impl Contract {
+    fn take(&mut self, event: &StepEvent<'_>) {
+        assert!(!self.ended, "an event after the end: {event:?}");
+        match event {
+            StepEvent::CallOpened { slot, .. } => {
+                assert!(self.calls.insert(*slot, true).is_none(), "a call opened twice: {slot:?}");
+            }
+            StepEvent::CallArguments { slot, delta } => {
+                assert!(!delta.is_empty(), "an empty fragment");
+                assert_eq!(self.calls.get(slot), Some(&true), "a fragment of a call that is not open");
+            }
+            StepEvent::CallSealed { slot, .. } | StepEvent::CallBroken { slot, .. } => {
+                assert_eq!(self.calls.insert(*slot, false), Some(true), "a call ended twice or before it opened");
+            }
+            StepEvent::CallReopened { slot } => {
+                assert!(self.calls.insert(*slot, true).is_some(), "an unknown call reopened");
+            }
+            StepEvent::Finish { .. } => self.finishes += 1,
+            StepEvent::End(_) => self.ended = true,
+            _ => {}
+        }
+    }
+
+    fn finish(self) {
+        assert!(self.ended, "no end");
+        assert!(self.finishes <= 1, "several finish reasons");
+        assert!(self.calls.values().all(|open| !open), "a call without an ending");
+    }
+}
+
+/// One dialect: whole and cut in pieces must be the same reply.
+pub fn dialect(dialect: Dialect, data: &[u8]) {
+    let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
+    let run = seed & 0x80 != 0;
+    let options = DecodeOptions {
+        limits: limits(),
+        profile: Profile {
+            leaked_calls: if run { LeakedCalls::Run } else { LeakedCalls::Report },
+            sequential_calls: seed & 0x40 != 0,
+            cumulative_arguments: seed & 0x60 == 0x60,
+            ..Profile::default()
+        },
+        think: if seed & 0x20 != 0 { Think::Split } else { Think::Verbatim },
+        offered: if seed & 0x10 != 0 { vec!["get_weather".to_owned(), "f".to_owned()] } else { Vec::new() },
+    };
+    let whole = decode(dialect, &options, &[body]);
+    let cut = decode(dialect, &options, &pieces(*seed, body));
+    if whole != cut {
+        let (whole, cut) = (format!("{whole:#?}"), format!("{cut:#?}"));
+        let differing: Vec<_> =
+            whole.lines().zip(cut.lines()).filter(|(a, b)| a != b).take(4).map(|(a, b)| format!("{a} | {b}")).collect();
+        panic!("the reply depends on how the bytes were cut:\n{}", differing.join("\n"));
+    }
+}
+
+/// The SSE framer: any cut gives the same events.
+pub fn sse(data: &[u8]) {
+    let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
+    let events = |pieces: &[&[u8]]| {
+        let mut framer = SseFramer::new(&Limits { line_bytes_max: 64, event_bytes_max: 96, ..limits() });
+        let mut events = Vec::new();
+        for piece in pieces {
+            let mut input = *piece;
+            while let Some(item) = framer.next(&mut input) {
+                events.push(match item {
+                    SseItem::Event(event) => format!("{}|{}|{}", event.event, event.data, event.id),
+                    SseItem::Comment => ":".to_owned(),
+                    SseItem::Unknown { name, value } => format!("?{name}={value}"),
+                    SseItem::TooLarge(limit) => limit.to_owned(),
+                });
+            }
+        }
+        events.extend(framer.finish().map(|event| format!("last {}|{}", event.event, event.data)));
+        (events, framer.retry())
+    };
+    assert_eq!(events(&[body]), events(&pieces(*seed, body)));
+}
+
+/// The arguments reader agrees with the reader of whole documents, and its partial value with the whole one.
+pub fn arguments(data: &[u8]) {
+    let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
+    let text = String::from_utf8_lossy(body);
+    let mut reader = ArgumentsReader::default();
+    let mut rest = text.as_ref();
+    let mut step = usize::from(*seed % 7) + 1;
+    while !rest.is_empty() {
+        let mut len = step.min(rest.len());
+        while !rest.is_char_boundary(len) {
+            len += 1;
+        }
+        reader.push(&rest[..len]);
+        if seed & 0x80 != 0 {
+            let _ = reader.partial();
+        }
+        rest = &rest[len..];
+        step = step % 11 + 1;
+    }
+    let whole = Json::parse(&text);
+    match (&whole, reader.check_whole()) {
+        (Ok(json), Ok(())) => {
+            if json.is_object() || json.is_array() || json.is_string() {
+                assert!(reader.is_closed());
+                assert_eq!(reader.partial().cloned(), Some(json.to_value()), "{text}");
+            }
+        }
+        (Err(_), Err(_)) => {}
+        (whole, checked) => panic!("{text:?}: {:?} against {checked:?}", whole.as_ref().map(|_| ())),
+    }
+}
+
+/// Leaked-call grammars: no panic, spans inside the text.
+pub fn leaked(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for call in throughline_wire::text::find_leaked(&text, &[]) {
+        assert!(text.get(call.span.clone()).is_some(), "a span outside the text");
+        assert!(Json::parse(&call.arguments).is_ok(), "arguments that are no document: {}", call.arguments);
+    }
+}
