@@ -123,10 +123,10 @@ pub fn sse(data: &[u8]) {
             let mut input = *piece;
             while let Some(item) = framer.next(&mut input) {
                 events.push(match item {
-                    SseItem::Event(event) => format!("{}|{}|{}", event.event, event.data, event.id),
+                    SseItem::Event(event) => format!("{}|{}|{}|{}", event.at, event.event, event.data, event.id),
                     SseItem::Comment => ":".to_owned(),
-                    SseItem::Unknown { name, value } => format!("?{name}={value}"),
-                    SseItem::TooLarge(limit) => limit.to_owned(),
+                    SseItem::Unknown { at, name, value } => format!("{at}?{name}={value}"),
+                    SseItem::TooLarge { at, limit } => format!("{at} {limit}"),
                 });
             }
         }

@@ -144,6 +144,7 @@ impl StepDecoder {
             Framed::Sse(framer) => {
                 // An unterminated last event counts if its payload is whole JSON, else it is the cut (quirk S9).
                 if let Some(event) = framer.finish() {
+                    stage.state.at = event.at;
                     stage.last_event(event.event, &event.data, sink);
                 }
             }
@@ -203,9 +204,10 @@ impl StepDecoder {
                 if matches!(self.framing, Framed::Sse(_)) {
                     self.taken = base.saturating_sub((before.len() - blank) as u64);
                     self.frame(&before, sink);
-                    self.taken = base;
                 }
+                self.taken = base + blank as u64;
                 self.frame(&bytes[blank..], sink);
+                self.taken = base;
             }
             Framed::Sse(framer) => {
                 let mut rest = bytes;
@@ -217,6 +219,7 @@ impl StepDecoder {
                         stage.state.at = base + (bytes.len() - rest.len()) as u64;
                         let fast = self.fast.take(rest, &mut stage.state, sink);
                         if fast > 0 {
+                            framer.skip(fast);
                             rest = &rest[fast..];
                             continue;
                         }
@@ -224,6 +227,7 @@ impl StepDecoder {
                     let before = rest;
                     let Some(item) = framer.next(&mut rest) else { break };
                     stage.state.begin_frame();
+                    stage.state.at = item.at();
                     match item {
                         SseItem::Event(event) => {
                             stage.note_bad_utf8(&event.data, sink);
@@ -234,8 +238,8 @@ impl StepDecoder {
                             }
                         }
                         SseItem::Comment => {}
-                        SseItem::Unknown { name, value } => stage.unknown_field(&name, &value, sink),
-                        SseItem::TooLarge(limit) => stage.too_large(limit, sink),
+                        SseItem::Unknown { name, value, .. } => stage.unknown_field(&name, &value, sink),
+                        SseItem::TooLarge { limit, .. } => stage.too_large(limit, sink),
                     }
                 }
             }

@@ -86,7 +86,7 @@ fn lines_and_events_are_bounded() {
                 let mut input = piece;
                 while let Some(item) = framer.next(&mut input) {
                     match item {
-                        SseItem::TooLarge(name) => seen.push(name.to_owned()),
+                        SseItem::TooLarge { limit, .. } => seen.push(limit.to_owned()),
                         SseItem::Event(event) => seen.push(event.data.to_string()),
                         _ => {}
                     }

@@ -336,7 +336,9 @@ impl Assembly {
         out(StepEvent::CallReopened { slot });
         if let Some(call) = self.call_mut(slot) {
             call.ending = Ending::Open;
-            out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(call.text()) });
+            if call.has_text() {
+                out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(call.text()) });
+            }
         }
     }
 

@@ -16,18 +16,38 @@ pub enum SseItem<'a> {
     Comment,
     /// A field that the standard does not know; some servers report errors so (`error: …`).
     Unknown {
+        /// Offset of its line in the stream.
+        at: u64,
         /// The field's name.
         name: Cow<'a, str>,
         /// Its value.
         value: Cow<'a, str>,
     },
-    /// A line or event was over its limit and is dropped; the value is the limit's name.
-    TooLarge(&'static str),
+    /// A line or event was over its limit and is dropped.
+    TooLarge {
+        /// Offset of the line in the stream.
+        at: u64,
+        /// The limit's name.
+        limit: &'static str,
+    },
+}
+
+impl SseItem<'_> {
+    /// Offset in the stream: of an event's first line, of anything else's line. Unknown for comments, which nobody asks.
+    pub fn at(&self) -> u64 {
+        match self {
+            SseItem::Event(event) => event.at,
+            SseItem::Comment => 0,
+            SseItem::Unknown { at, .. } | SseItem::TooLarge { at, .. } => *at,
+        }
+    }
 }
 
 /// A dispatched event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
+    /// Offset in the stream of its first line.
+    pub at: u64,
     /// `event:`, empty if there was none (the standard then says `message`).
     pub event: &'a str,
     /// All `data:` lines joined by LF. Bytes that are not UTF-8 are U+FFFD.
@@ -50,6 +70,10 @@ pub struct SseFramer {
     overlong_line: bool,
     overlong_event: bool,
     dispatched: bool,
+    /// Offsets in the stream: of the next byte, of the line being read, of the event's first line.
+    position: u64,
+    line_at: u64,
+    event_at: Option<u64>,
     line_bytes_max: usize,
     event_bytes_max: usize,
 }
@@ -71,6 +95,9 @@ impl SseFramer {
             overlong_line: false,
             overlong_event: false,
             dispatched: false,
+            position: 0,
+            line_at: 0,
+            event_at: None,
             line_bytes_max: limits.line_bytes_max,
             event_bytes_max: limits.event_bytes_max,
         }
@@ -83,12 +110,19 @@ impl SseFramer {
             && *first == b'\n'
         {
             *input = &input[1..];
+            self.position += 1;
         }
+    }
+
+    /// The caller has read so many bytes, whole events, by itself.
+    pub fn skip(&mut self, bytes: usize) {
+        self.position += bytes as u64;
     }
 
     /// Nothing is half read: the next byte begins a new event.
     pub fn is_between_events(&self) -> bool {
         self.line.is_empty()
+            && self.event_at.is_none()
             && !self.has_data
             && !self.after_cr
             && !self.overlong_line
@@ -121,21 +155,27 @@ impl SseFramer {
             if input.is_empty() {
                 return None;
             }
+            if self.line.is_empty() && !self.overlong_line {
+                self.line_at = self.position;
+            }
             let Some(end) = memchr::memchr2(b'\n', b'\r', input) else {
                 self.carry(input);
+                self.position += input.len() as u64;
                 *input = &[];
                 return None;
             };
             let (line, rest) = (&input[..end], &input[end + 1..]);
+            self.position += end as u64 + 1;
             self.after_cr = input[end] == b'\r';
             *input = rest;
             // The borrow checker cannot see that only one arm's borrow leaves the loop, so lines are judged first.
             match self.take_line(line) {
                 Taken::Nothing => {}
                 Taken::Comment => return Some(SseItem::Comment),
-                Taken::TooLarge(limit) => return Some(SseItem::TooLarge(limit)),
+                Taken::TooLarge(limit) => return Some(SseItem::TooLarge { at: self.line_at, limit }),
                 Taken::Unknown(name, value) => {
-                    return Some(SseItem::Unknown { name: Cow::Owned(name), value: Cow::Owned(value) });
+                    let (name, value) = (Cow::Owned(name), Cow::Owned(value));
+                    return Some(SseItem::Unknown { at: self.line_at, name, value });
                 }
                 Taken::Dispatch => {
                     self.dispatched = true;
@@ -162,7 +202,8 @@ impl SseFramer {
 
     fn pending(&mut self) -> SseEvent<'_> {
         self.has_data = false;
-        SseEvent { event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
+        let at = self.event_at.take().unwrap_or(self.line_at);
+        SseEvent { at, event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
     }
 
     /// Drops a byte-order mark at the very beginning; false while more bytes are needed to know.
@@ -172,6 +213,7 @@ impl SseFramer {
                 None => return false,
                 Some(byte) if *byte == BOM[self.bom_left] => {
                     self.bom_left += 1;
+                    self.position += 1;
                     *input = &input[1..];
                 }
                 Some(_) => {
@@ -213,6 +255,9 @@ impl SseFramer {
     fn field(&mut self, line: &[u8]) -> Taken {
         if line.is_empty() {
             return self.blank_line();
+        }
+        if line[0] != b':' {
+            self.event_at.get_or_insert(self.line_at);
         }
         let (name, value) = match memchr::memchr(b':', line) {
             Some(0) => return Taken::Comment,
@@ -267,6 +312,7 @@ impl SseFramer {
             self.has_data = false;
             self.data.clear();
             self.event.clear();
+            self.event_at = None;
             return Taken::Nothing;
         }
         Taken::Dispatch

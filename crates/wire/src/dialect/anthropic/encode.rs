@@ -2,7 +2,7 @@
 
 use super::echo;
 use super::tool_id::{self, ToolIds};
-use crate::dialect::{Dialect, EncodedRequest, Transfer};
+use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
 use crate::profile::Profile;
 use crate::vocabulary::{
     Call, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
@@ -51,7 +51,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     if transfer == Transfer::Stream {
         body.insert("stream".to_owned(), true.into());
     }
-    body.extend(request.settings.extra.clone());
+    extra::merge(&mut body, &request.settings.extra);
     EncodedRequest {
         path: "/v1/messages".to_owned(),
         headers: vec![("anthropic-version", API_VERSION.to_owned())],

@@ -1,6 +1,6 @@
 //! Request to JSON.
 
-use crate::dialect::{Dialect, EncodedRequest, Transfer};
+use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
 use crate::profile::{Profile, ReasoningEcho, ToolIdFormat};
 use crate::vocabulary::{
     Call, CallKind, ClosedStep, Media, Message, ModelRequest, Outcome, ProviderState, ToolChoice, UserPart,
@@ -39,7 +39,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
             body.insert("stream_options".into(), json!({"include_usage": true}));
         }
     }
-    body.extend(request.settings.extra.clone());
+    extra::merge(&mut body, &request.settings.extra);
     EncodedRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Value::Object(body) }
 }
 
