@@ -337,6 +337,9 @@ impl Stage {
     }
 
     fn json(&mut self, event: &str, kind: FrameKind, json: &Json<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        if self.over {
+            return;
+        }
         let mut step = Step::new(&mut self.state, sink);
         let error = match (kind, event) {
             (FrameKind::Exception, _) => Some(UpstreamError {
