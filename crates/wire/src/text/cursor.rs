@@ -73,13 +73,17 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes `marker` and returns what stood before it; `None` without moving if it does not follow. Markers begin
-    /// with `<`.
-    pub(super) fn until(&mut self, marker: &'static str) -> Option<&'t str> {
-        let (start, end) = self.find(marker)?;
-        let before = &self.text[self.at..start];
+    /// Passes a value and its closing marker; `None` without moving if that does not follow, or if `opening` stands
+    /// before it: then some value was never closed, and which one is anybody's guess. Markers begin with `<`.
+    pub(super) fn value(&mut self, opening: &str, closing: &'static str) -> Option<&'t str> {
+        let (start, end) = self.find(closing)?;
+        let value = &self.text[self.at..start];
+        let mut tags = memchr::memchr_iter(b'<', value.as_bytes());
+        if tags.any(|at| marker_end(&value[at..], opening).is_some()) {
+            return None;
+        }
         self.at = end;
-        Some(before)
+        Some(value)
     }
 
     fn find(&mut self, marker: &'static str) -> Option<(usize, usize)> {

@@ -25,11 +25,11 @@ fn call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
         if !cursor.eat("<arg_key>") {
             return None;
         }
-        let key = cursor.until("</arg_key>")?.trim();
+        let key = cursor.value("<arg_key>", "</arg_key>")?.trim();
         cursor.space();
         if !cursor.eat("<arg_value>") {
             return None;
         }
-        members.push((key, Value::Unsaid(without_layout(cursor.until("</arg_value>")?))));
+        members.push((key, Value::Unsaid(without_layout(cursor.value("<arg_key>", "</arg_value>")?))));
     }
 }

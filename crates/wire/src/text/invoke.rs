@@ -51,7 +51,7 @@ fn invoke<'t>(cursor: &mut Cursor<'t>, tags: &Tags) -> Option<Found<'t>> {
         }
         let attributes = cursor.attributes()?;
         let key = attribute(&attributes, "name")?;
-        let text = without_layout(cursor.until(tags.parameter.1)?);
+        let text = without_layout(cursor.value(tags.parameter.0, tags.parameter.1)?);
         let value = match attribute(&attributes, "string") {
             Some("true") => Value::Text(text),
             _ => Value::Unsaid(text),

@@ -103,6 +103,9 @@ fn qwen3_coder() {
     );
     check_none("<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n");
     check_none("<tool_call>\n<function=f>\n<parameter=a>\n1");
+    // The first value was never closed: it does not swallow the call that the model began anew.
+    let again = "<function=f>\n<parameter=a>\n1\n<function=g>\n<parameter=a>\n2\n</parameter>\n</function>";
+    assert_eq!(found(again, &[]), ["qwen3_coder g {\"a\": 2}"]);
 }
 
 #[test]
@@ -388,7 +391,7 @@ fn spans_cover_the_markup() {
 
 #[test]
 fn hostile_texts_take_linear_time() {
-    const BYTES: usize = 512 << 10;
+    const BYTES: usize = 256 << 10;
     for seed in [
         "<tool_call>",
         "<tool_call>{",
@@ -427,11 +430,32 @@ fn hostile_texts_take_linear_time() {
         "<|",
         "< ",
     ] {
-        // Closers at the far end: each opener finds one there, and none gets on with it.
-        let text =
-            seed.repeat(BYTES / seed.len()) + "\"}</parameter></arg_key></arg_value></|DSML|parameter>";
-        let start = Instant::now();
-        find_leaked(&text, &[]);
-        assert!(start.elapsed() < Duration::from_secs(2), "{seed:?} took {:?}", start.elapsed());
+        // Without closers, and with all of them at the far end: each opener finds one there, and gets nowhere.
+        for end in ["", "\"}</parameter></arg_key></arg_value></|DSML|parameter>"] {
+            let text = seed.repeat(BYTES / seed.len()) + end;
+            let start = Instant::now();
+            find_leaked(&text, &[]);
+            assert!(start.elapsed() < Duration::from_secs(5), "{seed:?} took {:?}", start.elapsed());
+        }
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn a_soup_of_markup_never_panics_and_finds_only_whole_calls(
+        parts in proptest::collection::vec(
+            proptest::prop_oneof![
+                "<tool_call>|</tool_call>|<function=f>|</function>|<parameter=a>|</parameter>|<arg_key>|</arg_key>|<arg_value>",
+                r"\[TOOL_CALLS\]|\[ARGS\]|<｜tool▁call▁begin｜>|<｜tool▁sep｜>|<｜tool▁call▁end｜>|<｜DSML｜invoke|</｜DSML｜invoke>",
+                r#"<\|tool_call_begin\|>|<\|tool_call_argument_begin\|>|<\|python_tag\|>|<\|channel\|>commentary to=functions\.f|<\|message\|>"#,
+                r#"<invoke name="f">|<parameter name="a">|</invoke>|<\|tool_call\|>|```tool_code\n|```|`|~~~|<think>|</think>"#,
+                r#"\{"name":"f","arguments":\{"a":1\}\}|\{\}|\{"|\["|"|f\(a="x"\)|f|\n|你| "#,
+            ],
+            0..14,
+        ),
+    ) {
+        found(&parts.concat(), &[]);
     }
 }

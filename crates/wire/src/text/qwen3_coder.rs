@@ -52,6 +52,6 @@ fn function<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
         if !cursor.eat(">") {
             return None;
         }
-        members.push((key, Value::Unsaid(without_layout(cursor.until("</parameter>")?))));
+        members.push((key, Value::Unsaid(without_layout(cursor.value("<parameter=", "</parameter>")?))));
     }
 }
