@@ -29,6 +29,7 @@ pub mod rules;
 pub mod script;
 pub mod seen;
 pub mod server;
+pub mod sim;
 mod strict;
 mod vendor;
 

@@ -1,0 +1,298 @@
+//! What must hold after every event, whatever happens. Knows the log and the truth about the tools, and nothing of the
+//! machine's inside.
+
+use super::plan::Plan;
+use std::collections::{BTreeMap, BTreeSet};
+use throughline_engine::{
+    ApprovalRule, BlockStart, CallStatus, Decision, Effect, Event, EventKind, Millis, Segment, Seq,
+    StartRule, TurnStatus,
+};
+use throughline_wire::{CallId, FinishReason, Message, ModelRequest, Seal};
+
+/// A broken invariant, in a sentence.
+pub(super) type Broken = String;
+
+/// The checks, as a fold of the events.
+#[derive(Default)]
+pub(super) struct Checker {
+    seq: Seq,
+    began_at: Option<Millis>,
+    last_at: Millis,
+    calls: BTreeMap<CallId, Seen>,
+    step: u32,
+    step_open: bool,
+    committed: BTreeSet<u32>,
+    stopped: bool,
+    stopped_steps: BTreeSet<u32>,
+    blocks: u32,
+    open_block: Option<u32>,
+    charged_to: Option<Millis>,
+    stats: bool,
+    pub(super) over: Option<TurnStatus>,
+    /// When the user first pressed stop in this process.
+    pub(super) cancelled_at: Option<Millis>,
+    pub(super) early_starts: u64,
+}
+
+struct Seen {
+    step: u32,
+    effect: Option<Effect>,
+    hosted: bool,
+    superseded: bool,
+    readable: bool,
+    seal: Option<Seal>,
+    approved: bool,
+    starts: u32,
+    /// Something since the last start that allows another one.
+    again: bool,
+    running: bool,
+    closed: bool,
+}
+
+fn ensure(holds: bool, what: impl FnOnce() -> Broken) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+impl Checker {
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn event(&mut self, event: &Event, plan: &Plan) -> Result<(), Broken> {
+        ensure(self.over.is_none(), || format!("an event after stream_end: {:?}", event.kind))?;
+        ensure(event.seq == self.seq.next(), || format!("seq {} after {}", event.seq, self.seq))?;
+        ensure(event.timestamp >= self.last_at, || "time went back".into())?;
+        let first = matches!(event.kind, EventKind::StreamStart { .. });
+        ensure(first == (event.seq == Seq(1)), || "stream_start is first and only there".into())?;
+        if let Some(cancelled_at) = self.cancelled_at {
+            // Timers wait for the log like every action; the slowest append is 20 times the usual one.
+            let log = 2 * 20 * plan.append_ms as Millis;
+            let grace = plan.setup.limits.cancel_grace_ms as Millis + log;
+            ensure(event.timestamp <= cancelled_at + grace, || "stop took longer than its grace".into())?;
+        }
+        self.seq = event.seq;
+        self.last_at = event.timestamp;
+        self.began_at.get_or_insert(event.timestamp);
+        self.charged_to.get_or_insert(event.timestamp);
+        match &event.kind {
+            EventKind::StepStart { .. } => self.step_start(event.step.unwrap_or(0))?,
+            EventKind::StepEnd { finish, segments, .. } => {
+                self.step_end(*finish, segments, event.timestamp)?
+            }
+            EventKind::BlockStart(start) => self.block_start(event.block, start)?,
+            EventKind::BlockEnd => {
+                ensure(self.open_block == event.block, || "a block_end for a block that is not open".into())?;
+                self.open_block = None;
+            }
+            EventKind::ContentDelta { .. } | EventKind::Thinking { .. } | EventKind::AudioDelta { .. } => {
+                ensure(self.open_block.is_some() && self.open_block == event.block, || {
+                    "a delta outside its block".into()
+                })?;
+            }
+            EventKind::SessionStats(stats) => {
+                ensure(!self.stats, || "session_stats twice".into())?;
+                self.stats = true;
+                let wall = event.timestamp - self.began_at.unwrap_or(event.timestamp);
+                let sum: u64 = stats.segments.iter().map(|segment| segment.ms).sum();
+                ensure(stats.wall_ms as Millis == wall, || {
+                    format!("wall_ms is {}, not {wall}", stats.wall_ms)
+                })?;
+                ensure(sum == stats.wall_ms, || {
+                    format!("the waterfall sums to {sum}, not {}", stats.wall_ms)
+                })?;
+                contiguous(&stats.segments, self.began_at.unwrap_or(0))?;
+            }
+            EventKind::StreamEnd { status } => {
+                ensure(self.stats, || "no session_stats before the end".into())?;
+                ensure(!self.step_open && self.open_block.is_none(), || {
+                    "the end inside a step or block".into()
+                })?;
+                let open = self.calls.iter().find(|(_, call)| !call.closed);
+                ensure(open.is_none(), || {
+                    format!("{} has no tool_result", open.map_or("", |(id, _)| id.as_str()))
+                })?;
+                self.over = Some(*status);
+            }
+            EventKind::TurnResumed { .. } => {
+                self.calls.values_mut().for_each(|call| call.again = true);
+            }
+            _ => self.tool_event(event, plan)?,
+        }
+        Ok(())
+    }
+
+    fn step_start(&mut self, step: u32) -> Result<(), Broken> {
+        ensure(step == self.step + u32::from(!self.step_open), || {
+            format!("step {step} after {}", self.step)
+        })?;
+        let open = self.calls.iter().find(|(_, call)| call.step < step && !call.closed);
+        ensure(open.is_none(), || {
+            format!("a step begins and {} has no outcome", open.map_or("", |(id, _)| id.as_str()))
+        })?;
+        self.step = step;
+        self.step_open = true;
+        Ok(())
+    }
+
+    fn step_end(
+        &mut self,
+        finish: Option<FinishReason>,
+        segments: &[Segment],
+        at: Millis,
+    ) -> Result<(), Broken> {
+        ensure(self.step_open, || "a step ends that is not open".into())?;
+        ensure(self.open_block.is_none(), || "a step ends inside a block".into())?;
+        self.step_open = false;
+        let from = self.charged_to.replace(at).unwrap_or(at);
+        let sum: u64 = segments.iter().map(|segment| segment.ms).sum();
+        ensure(sum as Millis == at - from, || format!("segments of a step sum to {sum}, not {}", at - from))?;
+        contiguous(segments, from)?;
+        if finish.is_some_and(trusted) && !self.stopped {
+            self.committed.insert(self.step);
+        }
+        if self.stopped {
+            self.stopped_steps.insert(self.step);
+        }
+        Ok(())
+    }
+
+    fn block_start(&mut self, block: Option<u32>, start: &BlockStart) -> Result<(), Broken> {
+        ensure(block == Some(self.blocks), || format!("block {block:?}, not {}", self.blocks))?;
+        ensure(self.open_block.is_none(), || "a block inside another".into())?;
+        self.blocks += 1;
+        match start {
+            BlockStart::Text { .. } | BlockStart::Thinking | BlockStart::Audio => self.open_block = block,
+            BlockStart::Notice { code, .. } => self.stopped |= code == "stopped",
+            BlockStart::Image(_) | BlockStart::Error(_) | BlockStart::Unrecognised => {}
+        }
+        Ok(())
+    }
+
+    fn tool_event(&mut self, event: &Event, plan: &Plan) -> Result<(), Broken> {
+        let Some(id) = &event.tool_id else { return Ok(()) };
+        if let EventKind::ToolUse { wire_name, source, status, supersedes, .. } = &event.kind {
+            ensure(event.block == Some(self.blocks), || "a tool_use with a wrong block".into())?;
+            ensure(*status == CallStatus::Preparing, || "a call is born prepared".into())?;
+            self.blocks += 1;
+            if let Some(old) = supersedes {
+                let old = self.calls.get_mut(old).ok_or("supersedes a call that never was")?;
+                ensure(old.closed, || "supersedes a call that is open".into())?;
+                old.superseded = true;
+            }
+            let effect = plan.truth.iter().find(|(name, _)| name == wire_name).map(|(_, effect)| *effect);
+            let seen = Seen {
+                step: event.step.unwrap_or(0),
+                effect,
+                hosted: source == "upstream",
+                superseded: false,
+                readable: false,
+                seal: None,
+                approved: false,
+                starts: 0,
+                again: true,
+                running: false,
+                closed: false,
+            };
+            return ensure(self.calls.insert(id.clone(), seen).is_none(), || format!("{id} is used twice"));
+        }
+        let committed = self.calls.get(id).is_some_and(|call| self.committed.contains(&call.step));
+        if matches!(event.kind, EventKind::Problem { .. }) {
+            return Ok(());
+        }
+        let call = self.calls.get_mut(id).ok_or_else(|| format!("an event of {id}, which never was"))?;
+        ensure(!call.closed, || format!("{id} has a result already: {:?}", event.kind))?;
+        match &event.kind {
+            EventKind::ToolInput(input) => {
+                call.readable = input.arguments.is_some();
+                call.seal = input.seal;
+            }
+            EventKind::ToolInputReset => {
+                ensure(!committed, || format!("{id} is reset after the commit"))?;
+                call.readable = false;
+                call.again = true;
+                call.running = false;
+                call.approved = false;
+            }
+            EventKind::ApprovalRequest { .. } => {
+                ensure(committed, || format!("a person is asked about {id} before the commit"))?;
+                ensure(!call.running, || format!("a person is asked about {id}, which runs"))?;
+            }
+            EventKind::ApprovalResolved { decision, .. } => call.approved = *decision == Decision::Approve,
+            EventKind::ToolStart { early, attempt, .. } => {
+                ensure(call.readable, || format!("{id} starts without arguments"))?;
+                ensure(call.again, || format!("{id} starts a second time without a reason"))?;
+                ensure(*attempt == call.starts + 1, || {
+                    format!("{id}: start {attempt} after {}", call.starts)
+                })?;
+                ensure(*early != committed, || format!("{id} says early {early}, committed {committed}"))?;
+                let effect = call.effect.ok_or_else(|| format!("{id} starts a tool that nobody offers"))?;
+                if effect.may_start_early() {
+                    let strong = matches!(call.seal, Some(Seal::Explicit | Seal::Balanced));
+                    let eager = plan.setup.start == StartRule::Eager;
+                    ensure(committed || (strong && eager), || format!("{id} starts early against the rule"))?;
+                } else {
+                    ensure(committed, || format!("{id} ({effect:?}) starts before the commit"))?;
+                    let allowed = call.approved || plan.setup.approval == ApprovalRule::ApproveAll;
+                    ensure(allowed, || format!("{id} ({effect:?}) starts and nobody allowed it"))?;
+                    ensure(effect.may_run_again() || *attempt == 1, || {
+                        format!("{id} ({effect:?}) runs twice")
+                    })?;
+                }
+                call.starts = *attempt;
+                call.again = false;
+                call.running = true;
+                self.early_starts += u64::from(*early);
+            }
+            EventKind::ToolProgress(_) => ensure(call.running, || format!("{id} reports and does not run"))?,
+            EventKind::ToolResult(result) => {
+                ensure(result.status.is_final(), || format!("{id} ends as {:?}", result.status))?;
+                let ran =
+                    matches!(result.status, CallStatus::Success | CallStatus::Error | CallStatus::TimedOut);
+                ensure(!ran || call.running || call.hosted, || {
+                    format!("{id} ends as {:?} and never ran", result.status)
+                })?;
+                ensure(
+                    result.outcome() != throughline_wire::Outcome::Unknown || call.running || call.hosted,
+                    || format!("{id} never ran, and its end is not known"),
+                )?;
+                call.closed = true;
+                call.running = false;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is sent to the model: every call that it asked for, once, with its outcome.
+    pub(super) fn request(&self, request: &ModelRequest) -> Result<(), Broken> {
+        let mut told = BTreeSet::new();
+        for message in &request.messages {
+            let Message::Step(step) = message else { continue };
+            for (call, _) in &step.calls {
+                ensure(told.insert(call.id.clone()), || format!("{} is told twice", call.id))?;
+            }
+        }
+        let expected: BTreeSet<CallId> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| !call.hosted && !call.superseded)
+            .filter(|(_, call)| {
+                self.committed.contains(&call.step) || self.stopped_steps.contains(&call.step)
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
+        ensure(told == expected, || format!("the model is told of {told:?}, not of {expected:?}"))
+    }
+}
+
+fn trusted(finish: FinishReason) -> bool {
+    matches!(finish, FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause)
+}
+
+fn contiguous(segments: &[Segment], mut from: Millis) -> Result<(), Broken> {
+    for segment in segments {
+        ensure(segment.start == from, || format!("a gap in the waterfall: {} after {from}", segment.start))?;
+        from += segment.ms as Millis;
+    }
+    Ok(())
+}

@@ -1,0 +1,458 @@
+//! One run: an agenda under a virtual clock, the machine, its outbox, a log, and everyone who talks to them.
+
+use super::check::{Broken, Checker};
+use super::plan::{self, Plan};
+use super::rng::Rng;
+use super::upstream::{self, Item, Said};
+use super::{Mutant, Options, Summary, people, tool};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use throughline_engine::fold::{Message, merge_adjacent};
+use throughline_engine::{
+    Action, Append, Beside, Event, EventKind, Input, Millis, Out, Outbox, Runs, Seq, Turn, Verdict,
+};
+use throughline_wire::CallId;
+
+/// Where the virtual clock begins.
+const START: Millis = 1_700_000_000_000;
+/// Things that may happen in a run before it counts as endless.
+const HAPPENINGS_MAX: u64 = 200_000;
+/// Inputs that are still given to a turn that is over.
+const LATE_INPUTS: u64 = 20;
+
+/// Something on the agenda.
+enum Happening {
+    /// An input that dies with the process that waits for it.
+    Inside(Input),
+    /// An input from people or clients: it comes whatever happens to the process.
+    Outside(Input),
+    /// The next piece of a reply.
+    Reply { step: u32, attempt: u32 },
+    /// The append in flight is decided.
+    Appended,
+}
+
+struct World<'t> {
+    rng: Rng,
+    plan: Plan,
+    mutant: Option<Mutant>,
+    now: Millis,
+    agenda: BTreeMap<(Millis, u64), Happening>,
+    counter: u64,
+
+    turn: Turn,
+    outbox: Outbox,
+    appending: Option<Append>,
+    replies: BTreeMap<(u32, u32), VecDeque<Item>>,
+    running: BTreeSet<(CallId, u32)>,
+
+    log: Vec<Event>,
+    beside: Vec<Beside>,
+
+    /// A second machine that only sees the events.
+    shadow: Turn,
+    message: Message,
+    checker: Checker,
+    performed: BTreeSet<(CallId, u32)>,
+    /// How far a mutant has moved the numbers.
+    shift: i64,
+    epoch: u64,
+    summary: Summary,
+    trace: Option<&'t mut Vec<String>>,
+}
+
+pub(super) fn simulate(
+    seed: u64,
+    options: &Options,
+    trace: Option<&mut Vec<String>>,
+) -> Result<Summary, Broken> {
+    let mut rng = Rng::new(seed);
+    let plan = plan::draw(&mut rng, options);
+    let mut out = Out::default();
+    let turn = Turn::new(plan.setup.clone(), plan.start.clone(), START, &mut out);
+    let shadow = Turn::restore(plan.setup.clone(), plan.start.clone(), &[], &[]);
+    let mut world = World {
+        rng,
+        plan,
+        mutant: options.mutant,
+        now: START,
+        agenda: BTreeMap::new(),
+        counter: 0,
+        turn,
+        outbox: Outbox::new(),
+        appending: None,
+        replies: BTreeMap::new(),
+        running: BTreeSet::new(),
+        log: Vec::new(),
+        beside: Vec::new(),
+        shadow,
+        message: Message::default(),
+        checker: Checker::default(),
+        performed: BTreeSet::new(),
+        shift: 0,
+        epoch: 0,
+        summary: Summary::default(),
+        trace,
+    };
+    for cancel in world.plan.cancels.clone() {
+        world.at(cancel, Happening::Outside(Input::Cancel));
+    }
+    world.take(out)?;
+    world.run()
+}
+
+impl World<'_> {
+    fn run(mut self) -> Result<Summary, Broken> {
+        let mut happenings = 0;
+        let mut late = 0;
+        while let Some(((at, _), happening)) = self.agenda.pop_first() {
+            self.now = self.now.max(at);
+            happenings += 1;
+            if happenings > HAPPENINGS_MAX {
+                return Err("the turn does not come to an end".into());
+            }
+            if self.turn.is_over() && self.outbox.is_empty() {
+                late += 1;
+                if late > LATE_INPUTS {
+                    break;
+                }
+            }
+            match happening {
+                Happening::Inside(input) | Happening::Outside(input) => self.input(input)?,
+                Happening::Reply { step, attempt } => self.reply(step, attempt)?,
+                Happening::Appended => self.appended()?,
+            }
+        }
+        self.end()
+    }
+
+    fn at(&mut self, after: Millis, happening: Happening) {
+        self.counter += 1;
+        self.agenda.insert((self.now.saturating_add(after), self.counter), happening);
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        let now = self.now - START;
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{now:>7} {}", line()));
+        }
+    }
+
+    // --- the machine ---
+
+    fn input(&mut self, input: Input) -> Result<(), Broken> {
+        self.note(|| format!("> {input:?}"));
+        if let Input::ToolEnded { call, attempt, .. } = &input {
+            self.running.remove(&(call.clone(), *attempt));
+        }
+        if input == Input::Cancel && !self.turn.is_over() {
+            self.checker.cancelled_at.get_or_insert(self.now);
+        }
+        let mut out = Out::default();
+        self.turn.apply(input, self.now, &mut out);
+        self.take(out)
+    }
+
+    /// What the machine yields: checked event by event, then on its way to the log.
+    fn take(&mut self, mut out: Out) -> Result<(), Broken> {
+        self.falsify(&mut out);
+        for event in &out.events {
+            self.note(|| {
+                let json = serde_json::to_string(event).unwrap_or_default();
+                format!("  {}", json.replacen("\"turn_id\":\"sim\",", "", 1))
+            });
+            self.checker.event(event, &self.plan)?;
+            self.message.absorb(event);
+            match self.plan.through_json {
+                true => self.shadow.absorb(&through_json(event)?),
+                false => self.shadow.absorb(event),
+            }
+        }
+        for beside in &out.beside {
+            self.shadow.absorb_beside(beside);
+        }
+        if self.mutant.is_none() && !self.turn.knows_the_same_as(&self.shadow) {
+            return Err("a machine restored from the events is not the live one".into());
+        }
+        if self.mutant == Some(Mutant::StartBeforeDurable) {
+            let early: Vec<Action> =
+                out.actions.extract_if(.., |action| matches!(action, Action::StartTool { .. })).collect();
+            for action in early {
+                self.perform(action)?;
+            }
+        }
+        let fresh = out.events.len();
+        let ended = self.outbox.push(&mut out);
+        let (events, _) = self.outbox.gap();
+        if events > Outbox::EVENTS_MAX + fresh + 64 {
+            return Err(format!("{events} events wait for the log"));
+        }
+        for input in ended {
+            self.input(input)?;
+        }
+        self.pump()
+    }
+
+    /// Gives the log what it can take, and does what waits for nothing.
+    fn pump(&mut self) -> Result<(), Broken> {
+        if let Some(append) = self.outbox.next_append() {
+            self.appending = Some(append);
+            let wait = self.rng.wait(self.plan.append_ms);
+            self.at(wait, Happening::Appended);
+        }
+        for action in self.outbox.ready() {
+            self.perform(action)?;
+        }
+        Ok(())
+    }
+
+    /// A mutant is a falsified machine: the checks do not know.
+    fn falsify(&mut self, out: &mut Out) {
+        if !matches!(self.mutant, Some(Mutant::OrphanCall | Mutant::SecondCompletion)) {
+            return;
+        }
+        let mut falsified = Vec::with_capacity(out.events.len() + 1);
+        for mut event in out.events.drain(..) {
+            event.seq = Seq(event.seq.0.saturating_add_signed(self.shift));
+            let hit = self.shift == 0 && matches!(event.kind, EventKind::ToolResult(_));
+            match self.mutant {
+                Some(Mutant::OrphanCall) if hit => {
+                    self.shift = -1;
+                    continue;
+                }
+                Some(Mutant::SecondCompletion) if hit => {
+                    self.shift = 1;
+                    falsified.push(event.clone());
+                    event.seq = event.seq.next();
+                }
+                _ => {}
+            }
+            falsified.push(event);
+        }
+        out.events = falsified;
+    }
+
+    // --- the log ---
+
+    fn appended(&mut self) -> Result<(), Broken> {
+        let Some(append) = self.appending.take() else { return Ok(()) };
+        let dies = self.rng.chance(self.plan.crash_percent);
+        let refused = !dies && self.rng.chance(self.plan.refuse_percent);
+        // A process that dies may leave any part of its last append behind.
+        let kept = match (dies, refused) {
+            (true, _) => self.rng.below(append.events.len() as u64 + 1) as usize,
+            (false, true) => 0,
+            (false, false) => append.events.len(),
+        };
+        let all = kept == append.events.len();
+        self.log.extend(append.events.into_iter().take(kept));
+        if all && !refused {
+            self.beside.extend(append.beside);
+        }
+        if refused {
+            self.note(|| "the log refuses".into());
+            self.outbox.refused();
+            if self.outbox.next_append().is_some() || !self.outbox.ready().is_empty() {
+                return Err("something leaves after the log refused".into());
+            }
+        }
+        if dies || refused {
+            return self.take_over();
+        }
+        let released = self.outbox.acknowledged();
+        for event in &released.events {
+            let said = match &event.kind {
+                EventKind::ApprovalRequest { approval_id, .. } => people::asked(&mut self.rng, approval_id),
+                EventKind::ToolUse { .. } => match &event.tool_id {
+                    Some(id) => people::saw_call(&mut self.rng, id),
+                    None => Vec::new(),
+                },
+                _ => Vec::new(),
+            };
+            for (after, input) in said {
+                self.at(after, Happening::Outside(input));
+            }
+        }
+        for action in released.actions {
+            self.perform(action)?;
+        }
+        self.pump()
+    }
+
+    /// The process is gone; another one restores the turn from what the log holds.
+    fn take_over(&mut self) -> Result<(), Broken> {
+        self.note(|| "the process dies".into());
+        self.summary.crashes += 1;
+        self.epoch += 1;
+        // Steady from now on, sooner or later: a turn that always dies never ends.
+        self.plan.crash_percent /= 2;
+        self.plan.refuse_percent /= 2;
+        self.agenda.retain(|_, happening| matches!(happening, Happening::Outside(_)));
+        self.outbox = Outbox::new();
+        self.replies.clear();
+        self.running.clear();
+        self.appending = None;
+        self.shift = 0;
+        self.now += self.rng.wait(2_000);
+        let (setup, start) = (self.plan.setup.clone(), self.plan.start.clone());
+        let log: Vec<Event> = self.log.iter().map(through_json).collect::<Result<_, _>>()?;
+        self.turn = Turn::restore(setup.clone(), start.clone(), &log, &self.beside);
+        self.shadow = Turn::restore(setup, start, &self.log, &self.beside);
+        if !self.turn.knows_the_same_as(&self.shadow) {
+            return Err("a log that went through JSON restores differently".into());
+        }
+        self.message = Message::of(&log);
+        self.checker = Checker::default();
+        for event in &self.log {
+            self.checker.event(event, &self.plan)?;
+        }
+        let mut out = Out::default();
+        self.turn.resume(self.epoch, self.now, &mut out);
+        self.take(out)
+    }
+
+    // --- the world ---
+
+    fn perform(&mut self, action: Action) -> Result<(), Broken> {
+        self.note(|| format!("! {}", brief(&action)));
+        match action {
+            Action::CallModel { step, attempt, request, .. } => {
+                self.checker.request(&request)?;
+                self.summary.model_calls += 1;
+                let reply: VecDeque<Item> = upstream::reply(&mut self.rng, &request).into();
+                let first = reply.front().map_or(0, |(wait, _)| *wait);
+                self.replies.insert((step, attempt), reply);
+                self.at(first, Happening::Reply { step, attempt });
+            }
+            Action::AbortModel { step, attempt } => {
+                // Some bytes are on their way already.
+                if self.rng.chance(70) {
+                    self.replies.remove(&(step, attempt));
+                }
+            }
+            Action::Validate { call, version, .. } => {
+                let verdict = match self.rng.chance(8) {
+                    true => Verdict::Invalid { message: "/q: expected a number".into() },
+                    false => Verdict::Valid,
+                };
+                let wait = self.rng.wait(5);
+                self.at(wait, Happening::Inside(Input::Validated { call, version, verdict }));
+            }
+            Action::StartTool { call, attempt, tool, arguments, .. } => {
+                self.start_tool(&call, attempt)?;
+                if self.mutant == Some(Mutant::SecondStart) {
+                    self.start_tool(&call, attempt)?;
+                }
+                let offered = self.plan.setup.tools.iter().find(|offered| offered.name == tool);
+                let timeout_ms = offered.map_or(1_000, |offered| offered.timeout_ms);
+                let by_client = offered.is_some_and(|offered| matches!(offered.runs, Runs::Client { .. }));
+                for (after, input) in tool::life(&mut self.rng, &call, attempt, &arguments, timeout_ms) {
+                    let happening =
+                        if by_client { Happening::Outside(input) } else { Happening::Inside(input) };
+                    self.at(after, happening);
+                }
+                self.running.insert((call, attempt));
+            }
+            Action::CancelTool { call, attempt } => {
+                if self.running.contains(&(call.clone(), attempt))
+                    && let Some((after, input)) = tool::stopped(&mut self.rng, &call, attempt)
+                {
+                    self.at(after, Happening::Inside(input));
+                }
+            }
+            Action::SetTimer { id, at } => {
+                let wait = (at - self.now).max(0);
+                self.at(wait, Happening::Inside(Input::Timer { id }));
+            }
+        }
+        Ok(())
+    }
+
+    /// A tool really starts: its intent must be in the log, and this must be the only time.
+    fn start_tool(&mut self, call: &CallId, attempt: u32) -> Result<(), Broken> {
+        let intended = self.log.iter().rev().any(|event| {
+            event.tool_id.as_ref() == Some(call)
+                && matches!(event.kind, EventKind::ToolStart { attempt: intended, .. } if intended == attempt)
+        });
+        if !intended {
+            return Err(format!("{call} is started and its intent is not durable"));
+        }
+        if !self.performed.insert((call.clone(), attempt)) {
+            return Err(format!("{call} is started twice for one intent"));
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, step: u32, attempt: u32) -> Result<(), Broken> {
+        if self.outbox.is_full() {
+            // The rule of the gap: the upstream is not read.
+            self.at(1, Happening::Reply { step, attempt });
+            return Ok(());
+        }
+        let Some(reply) = self.replies.get_mut(&(step, attempt)) else { return Ok(()) };
+        let Some((_, said)) = reply.pop_front() else { return Ok(()) };
+        match reply.front().map(|(wait, _)| *wait) {
+            Some(wait) => self.at(wait, Happening::Reply { step, attempt }),
+            None => drop(self.replies.remove(&(step, attempt))),
+        }
+        self.input(match said {
+            Said::Event(event) => Input::Model { step, attempt, event },
+            Said::Failed(failure) => Input::ModelFailed { step, attempt, failure },
+        })
+    }
+
+    // --- the end ---
+
+    fn end(mut self) -> Result<Summary, Broken> {
+        if !self.turn.is_over() {
+            return Err("nothing is left to happen and the turn is not over".into());
+        }
+        if !self.outbox.is_empty() {
+            return Err("nothing is left to happen and the log is behind".into());
+        }
+        if self.turn.history().is_none() {
+            return Err("the turn is over and has no history".into());
+        }
+        let whole = Message::of(&self.log);
+        if self.mutant.is_none() && whole != self.message {
+            return Err("the fold of the log is not the fold of what was seen".into());
+        }
+        let cut = self.rng.below(self.log.len() as u64 + 1) as usize;
+        let snapshot = Message::of(&self.log[..cut]);
+        let json = serde_json::to_string(&snapshot).map_err(|error| error.to_string())?;
+        let mut resumed: Message =
+            serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))?;
+        self.log.iter().for_each(|event| resumed.absorb(event));
+        if resumed != whole {
+            return Err(format!("a snapshot after {cut} events and the rest is not the whole"));
+        }
+        let mut merged = self.log.clone();
+        merge_adjacent(&mut merged);
+        if Message::of(&merged) != whole {
+            return Err("joined deltas fold differently".into());
+        }
+        let stats = whole.stats.unwrap_or_default();
+        self.summary.events = self.log.len() as u64;
+        self.summary.calls = self.checker.calls() as u64;
+        self.summary.early_starts = self.checker.early_starts;
+        self.summary.virtual_ms = stats.wall_ms;
+        self.summary.status = self.checker.over;
+        Ok(self.summary)
+    }
+}
+
+fn through_json(event: &Event) -> Result<Event, Broken> {
+    let json = serde_json::to_string(event).map_err(|error| error.to_string())?;
+    serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))
+}
+
+fn brief(action: &Action) -> String {
+    match action {
+        Action::CallModel { step, attempt, upstream, request } => {
+            format!(
+                "call model: step {step}, try {attempt}, upstream {upstream}, {} messages",
+                request.messages.len()
+            )
+        }
+        other => format!("{other:?}"),
+    }
+}
