@@ -17,6 +17,7 @@
 //! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug cannot
 //! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
 
+pub mod clock;
 pub mod demo;
 pub mod dialect;
 mod http;
@@ -31,8 +32,10 @@ pub mod seen;
 pub mod server;
 pub mod sim;
 mod strict;
+pub mod tools;
 mod vendor;
 
+pub use clock::FakeClock;
 pub use dialect::Dialect;
 pub use http::Request;
 pub use model::{Model, Queue};

@@ -16,6 +16,11 @@
 //! then = { pace = { tokens_per_second = 70 }, moves = [{ say = "Both are sunny." }] }
 //!
 //! [[rules]]
+//! when = { contains = "busy" }
+//! times = 1                       # the second try finds the next rule
+//! then = { http = { status = 429, headers = { retry-after = "1" } } }
+//!
+//! [[rules]]
 //! when = { contains = "cut" }
 //! then = [{ say = "This will not" }, "cut"]
 //! ```
@@ -25,6 +30,7 @@ use crate::script::{ErrorMove, HttpAnswer, Script};
 use crate::seen::{Seen, SeenMessage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Rules in order; the first that applies answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +42,38 @@ pub struct Rules {
     /// The rules.
     #[serde(default)]
     pub rules: Vec<Rule>,
+    /// How often each rule has answered.
+    #[serde(skip)]
+    answered: Answered,
+}
+
+/// Counters of the rules of one server: not part of what the rules say, and begun afresh in a copy.
+#[derive(Debug, Default)]
+struct Answered(Mutex<Vec<u32>>);
+
+impl Clone for Answered {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Answered {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Answered {
+    /// Counts an answer of this rule, if it may give one more.
+    fn take(&self, rule: usize, times: Option<u32>) -> bool {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() <= rule {
+            counts.resize(rule + 1, 0);
+        }
+        let may = times.is_none_or(|times| counts[rule] < times);
+        counts[rule] = counts[rule].saturating_add(u32::from(may));
+        may
+    }
 }
 
 /// One rule.
@@ -45,6 +83,9 @@ pub struct Rule {
     /// Conditions, all of which must hold; none = always.
     #[serde(default)]
     pub when: When,
+    /// How many requests it answers, then it no longer applies; absent = all.
+    #[serde(default)]
+    pub times: Option<u32>,
     /// The answer.
     pub then: Script,
 }
@@ -108,6 +149,19 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 impl Rules {
+    /// Rules made in code.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Everything that can go wrong, by a word in the user's message: `two tools`, `denied`, `failing`, `unknown`,
+    /// `malformed`, `cut`, `reset`, `stall`, `busy`, ... as in `scenarios/trouble.toml` of this crate. It calls the
+    /// demo's tools.
+    pub fn trouble() -> Self {
+        // The file is part of the program; a test reads it.
+        Self::parse(include_str!("../scenarios/trouble.toml")).unwrap_or_default()
+    }
+
     /// Reads TOML, or JSON if it begins with `{`.
     ///
     /// # Errors
@@ -133,8 +187,9 @@ impl Rules {
 
 impl Model for Rules {
     fn reply(&self, seen: &Seen) -> Script {
-        match self.rules.iter().find(|rule| rule.when.holds(seen)) {
-            Some(rule) => rule.then.clone(),
+        let mut rules = self.rules.iter().enumerate();
+        match rules.find(|(i, rule)| rule.when.holds(seen) && self.answered.take(*i, rule.times)) {
+            Some((_, rule)) => rule.then.clone(),
             None => {
                 let message = format!(
                     "No rule of this mock's script applies to request {} (step {}, user text {:?}).",

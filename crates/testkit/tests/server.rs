@@ -253,3 +253,38 @@ fn a_wrong_scenario_is_refused_with_the_place_and_the_valid_names() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// The scenarios that others test with: each does what its word says, in each dialect.
+#[tokio::test]
+async fn the_trouble_scenarios_do_what_they_say() {
+    assert!(Rules::trouble().rules.len() > 20);
+    for dialect in Dialect::ALL {
+        let upstream = Upstream::start(Rules::trouble()).await.expect("starts");
+        let ask = async |word: &str| post(&upstream, &path(dialect, "trouble"), &asking(dialect, word)).await;
+        for (word, over, part) in [
+            ("two tools", Over::Whole, "demo_weather"),
+            ("denied", Over::Whole, "demo_calendar"),
+            ("failing", Over::Whole, "demo_fail"),
+            ("unknown", Over::Whole, "demo_wether"),
+            ("wrong arguments", Over::Whole, "demo_weather"),
+            ("malformed", Over::Whole, "demo_weather"),
+            ("cut", Over::Cut, "then"),
+            ("reset", Over::Reset, "then"),
+            ("no end", Over::Whole, "then"),
+            ("error inside", Over::Whole, "The model is overloaded."),
+            ("garbage", Over::Whole, "After"),
+            ("length", Over::Whole, "longer"),
+            ("hello", Over::Whole, "well"),
+        ] {
+            let reply = ask(word).await;
+            assert_eq!((reply.status, reply.over), (200, over), "{dialect} {word}");
+            assert!(reply.text().contains(part), "{dialect} {word}: {}", reply.text());
+        }
+        let early = ask("cut early").await;
+        assert_eq!((early.over, early.body.len()), (Over::Cut, 400), "{dialect}");
+        assert_eq!((ask("busy").await.status, ask("busy").await.status), (429, 200), "{dialect}");
+        assert_eq!((ask("overloaded").await.status, ask("overloaded").await.status), (503, 503), "{dialect}");
+        assert_eq!(ask("html").await.status, 502, "{dialect}");
+        assert_eq!(upstream.violations(), []);
+    }
+}

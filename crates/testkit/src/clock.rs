@@ -1,0 +1,57 @@
+//! A clock that goes only when it is told to, or with tokio's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use tokio::time::Instant;
+
+/// Milliseconds since 1970, under a test's control. Clones show the same time.
+///
+/// ```
+/// let clock = throughline_testkit::FakeClock::at(1_763_683_200_000);
+/// clock.advance(250);
+/// assert_eq!(clock.now_ms(), 1_763_683_200_250);
+/// ```
+#[derive(Clone, Debug)]
+pub struct FakeClock {
+    set: Arc<AtomicI64>,
+    /// Since when tokio's time is added, if it is.
+    follows: Option<Instant>,
+}
+
+impl FakeClock {
+    /// Stands still at this moment, in milliseconds since 1970.
+    pub fn at(now_ms: i64) -> Self {
+        Self { set: Arc::new(AtomicI64::new(now_ms)), follows: None }
+    }
+
+    /// Begins at this moment and goes with `tokio::time`: under paused time, as far as the test sleeps or advances.
+    pub fn with_tokio(now_ms: i64) -> Self {
+        Self { follows: Some(Instant::now()), ..Self::at(now_ms) }
+    }
+
+    /// The time it shows.
+    pub fn now_ms(&self) -> i64 {
+        let gone = self.follows.map_or(0, |since| since.elapsed().as_millis());
+        self.set.load(Ordering::Relaxed).saturating_add(i64::try_from(gone).unwrap_or(i64::MAX))
+    }
+
+    /// Puts it on, or back.
+    pub fn advance(&self, ms: i64) {
+        self.set.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_goes_with_tokio_only_if_it_is_to() {
+        let (still, going) = (FakeClock::at(1_000), FakeClock::with_tokio(1_000));
+        tokio::time::advance(Duration::from_millis(250)).await;
+        let copy = going.clone();
+        copy.advance(-50);
+        assert_eq!((still.now_ms(), going.now_ms()), (1_000, 1_200));
+    }
+}
