@@ -47,12 +47,12 @@ pub enum Command {
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct Choice {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
-    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Agent of the configuration
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Model, as UPSTREAM/MODEL (deepseek/deepseek-chat, ollama/qwen3, demo/demo)
+    /// Model, as UPSTREAM/MODEL (deepseek/deepseek-chat, ollama/qwen3), or demo
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
     /// How tools are offered: native, text or auto
@@ -67,6 +67,12 @@ pub struct Choice {
     /// Environment variable that holds the key of --base-url
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
     pub key_env: Option<String>,
+    /// Whether replies are asked for as streams: on or off
+    #[arg(long, value_name = "SWITCH")]
+    pub streaming: Option<String>,
+    /// Offer the demo tools, too: invented weather, a calendar in memory, a tool that fails (demo.*)
+    #[arg(long)]
+    pub demo_tools: bool,
 }
 
 /// `throughline chat`.
@@ -107,8 +113,7 @@ pub struct Ask {
 /// `throughline decode`.
 #[derive(Debug, ClapArgs)]
 pub struct Decode {
-    /// Wire format of the body: openai-chat, openai-responses, anthropic, gemini, ollama, cohere, bedrock-converse or
-    /// bedrock-anthropic
+    /// Wire format of the body, one of the names below
     #[arg(long, value_name = "API")]
     pub api: Dialect,
     /// Feed the decoder pieces of 1 to 300 bytes, cut by this seed; the result is the same for every seed

@@ -94,17 +94,24 @@ pub async fn run(args: &Ask) -> Ended {
 
 /// The prompt with `-` replaced by standard input, and pictures.
 fn input(args: &Ask) -> Result<UserInput, Failure> {
-    let mut parts = Vec::new();
+    let mut text = String::new();
+    // Words follow each other as in a sentence; what comes from standard input stands by itself.
+    let mut gap = "";
     for part in &args.prompt {
         if part == "-" {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map_err(|error| messages::input_failed(&error))?;
-            parts.push(text.trim_end().to_owned());
+            let mut read = String::new();
+            io::stdin().read_to_string(&mut read).map_err(|error| messages::input_failed(&error))?;
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(read.trim_end());
+            gap = "\n\n";
         } else {
-            parts.push(part.clone());
+            text.push_str(gap);
+            text.push_str(part);
+            gap = " ";
         }
     }
-    let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
     if text.trim().is_empty() {
         return Err(messages::nothing_asked());
     }

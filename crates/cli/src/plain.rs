@@ -27,6 +27,8 @@ pub struct Plain {
     calls: HashMap<CallId, (String, String)>,
     /// Line breaks at the end of the text so far; a message begins as after a blank line.
     breaks: usize,
+    /// The last thing said was a notice or an error.
+    noticed: bool,
     /// A new block of text has been opened and nothing of it printed.
     opening: bool,
 }
@@ -34,7 +36,7 @@ pub struct Plain {
 impl Plain {
     /// Before the first event.
     pub fn new(words: Words) -> Self {
-        Self { words, calls: HashMap::new(), breaks: 2, opening: false }
+        Self { words, calls: HashMap::new(), breaks: 2, noticed: false, opening: false }
     }
 
     /// The last text did not end its line.
@@ -60,12 +62,7 @@ impl Plain {
             }
             EventKind::ToolInput(input) => {
                 if let Some((_, summary)) = event.tool_id.as_ref().and_then(|id| self.calls.get_mut(id)) {
-                    *summary = match (&input.raw, input.input_summary.is_empty(), &input.arguments) {
-                        (_, false, _) => input.input_summary.clone(),
-                        (Some(raw), _, _) => raw.clone(),
-                        (None, _, Some(value)) => value.to_string(),
-                        (None, _, None) => String::new(),
-                    };
+                    *summary = crate::chat::transcript::summary(input);
                 }
                 Vec::new()
             }
@@ -79,8 +76,7 @@ impl Plain {
                     _ => why(result, self.words),
                 };
                 let time = result.duration_ms.map(|ms| format!("({})", duration(ms))).unwrap_or_default();
-                let input = if input == "{}" { String::new() } else { short(&input) };
-                let parts = [name, input, state_words(result.status, self.words).to_owned(), time];
+                let parts = [name, short(&input), state_words(result.status, self.words).to_owned(), time];
                 let mut note =
                     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
                 if !output.trim().is_empty() {
@@ -97,7 +93,10 @@ impl Plain {
                 ))]
             }
             EventKind::SessionStats(stats) => {
-                vec![Piece::Note(totals(self.words, stats))]
+                // Comes when all text is there: a totals line is no end of it.
+                let end = self.is_mid_line().then(|| Piece::Text("\n".to_owned()));
+                self.line_ended();
+                end.into_iter().chain([Piece::Note(totals(self.words, stats))]).collect()
             }
             EventKind::StreamEnd { status } => self.end(*status),
             _ => Vec::new(),
@@ -123,6 +122,7 @@ impl Plain {
     }
 
     fn block(&mut self, start: &BlockStart) -> Vec<Piece> {
+        self.noticed = matches!(start, BlockStart::Notice { .. } | BlockStart::Error(_));
         match start {
             BlockStart::Text { .. } => {
                 self.opening = true;
@@ -153,6 +153,7 @@ impl Plain {
             pieces.push(Piece::Text("\n".to_owned()));
         }
         let why = match status {
+            _ if self.noticed => None,
             TurnStatus::Completed | TurnStatus::Error => None,
             TurnStatus::Length => Some(self.words.ended_length()),
             TurnStatus::Limit => Some(self.words.ended_limit()),
@@ -225,8 +226,8 @@ mod tests {
                 text("Let me look."),
                 note("✔ demo.weather  {\"city\":\"Paris\"}  (250 ms) → Sunny, 23 °C"),
                 text("\n\nSunny."),
-                note("2 steps · 1 tool call · 1.2 s"),
                 text("\n"),
+                note("2 steps · 1 tool call · 1.2 s"),
             ],
         );
     }
@@ -245,7 +246,6 @@ mod tests {
                 note("✘ Broken."),
                 note("  so"),
                 note("  try: again"),
-                note("• stopped"),
             ],
         );
     }

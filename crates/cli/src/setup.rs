@@ -8,6 +8,7 @@ use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
 use throughline::{Approval, Throughline, Upstream};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::{Toggle, Tool};
+use throughline_wire::Transfer;
 
 /// Read when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
@@ -63,7 +64,11 @@ impl World {
         let settings = settings(choice)?;
         let given = given_upstream(choice)?;
         let wants_demo = settings.wants_demo() && given.is_none();
-        let mut builder = Throughline::builder().approval(approval).tools(tools(&settings, wants_demo)?);
+        let mut builder = Throughline::builder().approval(approval).tools(tools(
+            &settings,
+            Folders::of(wants_demo),
+            choice.demo_tools || wants_demo,
+        )?);
         let name = settings.agent.clone();
         let agent = settings.agents.get(&name);
         let mode = agent.map(|agent| agent.tool_call.mode.name().to_owned()).unwrap_or_default();
@@ -126,33 +131,56 @@ pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
         // With --base-url the model is that endpoint's own name for it.
         model: choice.model.clone().filter(|_| choice.base_url.is_none()),
         mode: choice.mode.clone(),
-        ..Flags::default()
+        streaming: choice.streaming.clone(),
     };
     resolve(file, &environment, &flags).map_err(|error| messages::config(&error))
 }
 
 fn config_file(named: Option<&Path>) -> Option<PathBuf> {
     match named {
-        Some(path) => Some(path.to_owned()),
-        None => Some(PathBuf::from(CONFIG_FILE)).filter(|path| path.exists()),
+        // An empty THROUGHLINE_CONFIG is one that is not set.
+        Some(path) if !path.as_os_str().is_empty() => Some(path.to_owned()),
+        _ => Some(PathBuf::from(CONFIG_FILE)).filter(|path| path.exists()),
     }
 }
 
 fn given_upstream(choice: &Choice) -> Result<Option<Upstream>, Failure> {
     let (Some(base_url), Some(api)) = (&choice.base_url, choice.api) else { return Ok(None) };
-    let upstream = Upstream::new(GIVEN, api, base_url).map_err(|error| messages::setup(&error))?;
+    let transfer =
+        if choice.streaming.as_deref() == Some("off") { Transfer::Whole } else { Transfer::Stream };
+    let upstream =
+        Upstream::new(GIVEN, api, base_url).map_err(|error| messages::setup(&error))?.transfer(transfer);
     Ok(Some(match &choice.key_env {
         Some(variable) => upstream.key_from(variable),
         None => upstream,
     }))
 }
 
-/// Every tool there is: the built-in ones, files if folders are allowed, and the demo's with the demo model.
-pub fn tools(settings: &Settings, demo: bool) -> Result<Vec<std::sync::Arc<dyn Tool>>, Failure> {
+/// Which folders tools may read if the configuration names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folders {
+    /// None.
+    AsConfigured,
+    /// The current one: the demo model is a script on this machine, what it is shown goes nowhere.
+    Current,
+}
+
+impl Folders {
+    /// With the demo model, or without.
+    pub fn of(demo: bool) -> Self {
+        if demo { Folders::Current } else { Folders::AsConfigured }
+    }
+}
+
+/// Every tool there is: the built-in ones, files if folders are allowed, and the demo's if they are wanted.
+pub fn tools(
+    settings: &Settings,
+    otherwise: Folders,
+    demo: bool,
+) -> Result<Vec<std::sync::Arc<dyn Tool>>, Failure> {
     let mut tools = builtin::standard();
     let mut folders = settings.tools.files.roots.clone();
-    if demo && folders.is_empty() {
-        // The demo model is a script on this machine: what it is shown goes nowhere.
+    if otherwise == Folders::Current && folders.is_empty() {
         folders.extend(std::env::current_dir());
     }
     if !folders.is_empty() {

@@ -1,9 +1,9 @@
 //! `throughline tools`: what models may call, and running a tool by hand.
 
-use crate::args::{Tools, ToolsCommand};
+use crate::args::{Choice, Tools, ToolsCommand};
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
-use crate::setup;
+use crate::setup::{self, Folders};
 use crate::terminal::card::duration;
 use crate::terminal::text::{harmless, revealing};
 use serde_json::{Value, json};
@@ -20,21 +20,22 @@ use throughline_wire::{Arguments, NotStarted, Outcome, Output, ToolName};
 /// Lists, shows or runs.
 pub async fn run(args: &Tools) -> Ended {
     match &args.command {
-        ToolsCommand::List { choice, json } => list(&setup::settings(choice)?, *json),
+        ToolsCommand::List { choice, json } => list(choice, *json),
         ToolsCommand::Show { name, choice, json } => {
-            let registry = registry(&setup::settings(choice)?)?;
+            let registry = registry(choice, &setup::settings(choice)?)?;
             show(find(&registry, name)?, *json)
         }
         ToolsCommand::Call { name, arguments, choice, approve, json } => {
-            let registry = registry(&setup::settings(choice)?)?;
+            let registry = registry(choice, &setup::settings(choice)?)?;
             find(&registry, name)?;
             call(&registry, name, arguments, *approve, *json).await
         }
     }
 }
 
-fn registry(settings: &Settings) -> Result<Registry, Failure> {
-    let tools = setup::tools(settings, settings.wants_demo())?;
+fn registry(choice: &Choice, settings: &Settings) -> Result<Registry, Failure> {
+    let demo = settings.wants_demo() && choice.base_url.is_none();
+    let tools = setup::tools(settings, Folders::of(demo), demo || choice.demo_tools)?;
     Registry::builder().tools(tools).build().map_err(|error| messages::setup(&error))
 }
 
@@ -45,8 +46,9 @@ fn find<'a>(registry: &'a Registry, name: &str) -> Result<&'a Arc<Registered>, F
     })
 }
 
-fn list(settings: &Settings, json: bool) -> Ended {
-    let registry = registry(settings)?;
+fn list(choice: &Choice, json: bool) -> Ended {
+    let settings = setup::settings(choice)?;
+    let registry = registry(choice, &settings)?;
     let agent = settings.agents.get(&settings.agent);
     let nothing = Toggles::new(Toggle::Off);
     let toggles = match agent {

@@ -176,12 +176,10 @@ impl Ui {
                 }
             }
             slash::Line::Model(None) => {
-                self.say(&format!("{} {}", words.model_is(), talk.world.model));
-                self.say(words.model_usage());
+                self.say(&format!("{} {} · {}", words.model_is(), talk.world.model, words.model_usage()));
             }
             slash::Line::Mode(None) => {
-                self.say(&format!("{} {}", words.mode_is(), talk.world.mode));
-                self.say(words.mode_usage());
+                self.say(&format!("{} {} · {}", words.mode_is(), talk.world.mode, words.mode_usage()));
             }
             slash::Line::Model(Some(_)) | slash::Line::Mode(Some(_)) if running.is_some() => {
                 self.say(words.not_now())
@@ -229,6 +227,7 @@ impl Ui {
 
     fn say(&mut self, text: &str) {
         let columns = self.painter.columns();
+        self.screen.print([Line::default()]);
         self.screen.print(Line::new(&format!("  {text}"), Style::DIM).wrapped(columns));
     }
 
@@ -240,6 +239,7 @@ impl Ui {
     fn failed(&mut self, failure: &Failure) {
         let columns = self.painter.columns();
         let text = failure.to_string();
+        self.screen.print([Line::default()]);
         let lines = text.lines().map(|line| Line::new(line, Style::ink(Ink::Red)));
         self.screen.print(lines.flat_map(|line| line.wrapped(columns)).collect::<Vec<_>>());
     }

@@ -77,10 +77,10 @@ pub struct Frame {
 impl Screen {
     /// An empty screen; `examples` are what Tab suggests.
     pub fn new(words: Words, examples: &[String]) -> Self {
-        let completions = slash::NAMES.iter().map(|name| (*name).to_owned()).chain(examples.iter().cloned());
+        let completions = slash::NAMES.iter().map(|name| (*name).to_owned()).collect();
         Self {
             words,
-            editor: LineEditor::new(completions.collect()),
+            editor: LineEditor::new(completions, examples.to_vec()),
             turn: None,
             stopping: false,
             allowing_all: false,

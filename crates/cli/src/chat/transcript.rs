@@ -179,10 +179,7 @@ impl Transcript {
             }
             EventKind::ToolInput(input) => {
                 *text = full_arguments(input);
-                card.input = match input.input_summary.is_empty() {
-                    true => text.clone(),
-                    false => input.input_summary.clone(),
-                };
+                card.input = summary(input);
                 card.state = CallStatus::Queued;
                 card.state_words.clear();
             }
@@ -261,11 +258,13 @@ impl Transcript {
         head.push("  ", Style::PLAIN);
         head.push(&question.tool, Style::BOLD);
         let mut about = Line::new(&format!("{}: {}", self.words.effect(), question.effect), Style::DIM);
-        if !question.rule.is_empty() {
+        // The fixed rule asks because of the effect, which is said already.
+        let by_effect = question.rule.starts_with("effect:");
+        if !question.rule.is_empty() && !by_effect {
             about.push(&format!(" · {}: {}", self.words.rule(), question.rule), Style::DIM);
         }
         let mut lines = vec![head, about];
-        if !question.question.is_empty() {
+        if !question.question.is_empty() && !by_effect {
             lines.push(Line::new(&revealing(&question.question), Style::PLAIN));
         }
         lines.extend(
@@ -317,7 +316,10 @@ impl Transcript {
     /// The line under a turn that has ended: why, unless it just completed, and what it took.
     pub fn footer(&self) -> Vec<Line> {
         let words = self.words;
+        // A notice or an error at the end of the message has said it already.
+        let said = matches!(self.blocks.last(), Some(Block::Notice(_) | Block::Failure(_)));
         let why = match self.ended {
+            _ if said => None,
             None | Some(TurnStatus::Completed) => None,
             Some(TurnStatus::Length) => Some(words.ended_length()),
             Some(TurnStatus::Limit) => Some(words.ended_limit()),
@@ -397,6 +399,17 @@ pub fn full_arguments(input: &ToolInput) -> String {
             serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
         }
         (None, None, None) => String::new(),
+    }
+}
+
+/// The arguments in one line; nothing if there are none.
+pub fn summary(input: &ToolInput) -> String {
+    match (&input.raw, &input.arguments) {
+        (None, Some(serde_json::Value::Object(members))) if members.is_empty() => String::new(),
+        _ if !input.input_summary.is_empty() => input.input_summary.clone(),
+        (Some(raw), _) => raw.clone(),
+        (None, Some(value)) => value.to_string(),
+        (None, None) => String::new(),
     }
 }
 
@@ -653,6 +666,6 @@ It is sunny.
         );
         screen.check("✘ The stream broke off.\n  connection reset\n  try: Ask again.\n[connecting]");
         let footer: Vec<String> = screen.transcript.footer().iter().map(Line::plain).collect();
-        assert_eq!(footer, ["ended with an error · 1.2 s"]);
+        assert_eq!(footer, ["1.2 s"]);
     }
 }

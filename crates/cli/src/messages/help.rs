@@ -20,6 +20,10 @@ Exit codes:
 
 Environment:
   THROUGHLINE_CONFIG      configuration file (else ./throughline.toml, if there is one)
+  THROUGHLINE_MODEL, THROUGHLINE_AGENT, THROUGHLINE_MODE, THROUGHLINE_STREAMING
+                          as --model, --agent, --mode, --streaming; the flag wins. MODE and STREAMING also for one
+                          upstream: THROUGHLINE_STREAMING_OLLAMA=off
+  THROUGHLINE_BASE_URL_…  another address for an upstream: THROUGHLINE_BASE_URL_OPENAI=http://localhost:4000/v1
   NO_COLOR, TERM=dumb     plain text, nothing repainted";
 
 /// Long help of `decode`.
@@ -29,6 +33,10 @@ Examples:
   throughline decode --api anthropic < recorded.sse
   throughline decode --api ollama --events < recorded.ndjson     one JSON line for each thing the stream said
   throughline decode --api openai-chat --recover < leaked.sse    tool calls written as text become calls
+
+Names of wire formats:
+  openai-chat (and all compatible servers), openai-responses, anthropic, gemini (SSE or JSON array), ollama, cohere,
+  bedrock-converse, bedrock-anthropic (AWS event-stream frames)
 
 The object printed:
   text, reasoning, refusal   deltas joined, nothing added
@@ -53,9 +61,10 @@ Examples:
   throughline ask \"What time is it in Tokyo?\"
   git diff | throughline ask - \"Write a commit message for this.\"
   throughline ask --model ollama/qwen3 \"…\"               any known upstream by name (see `throughline upstreams`)
-  throughline ask --json \"…\" | jq -r .text               the whole message at the end, as one object
+  throughline ask --json \"…\" | jq '.blocks[]'            the whole message at the end, as one object
   throughline ask --events \"…\"                           the turn's log, one JSON object a line, as it grows
   throughline ask --approve \"Put lunch in my calendar\"   allow calls that change something
+  throughline ask --image plan.png \"What is this?\"
 
 A call that changes something is asked about on the terminal. Without a terminal it is denied, the model is told,
 and standard error says so; --approve allows all of them.

@@ -46,14 +46,16 @@ pub struct LineEditor {
     draft: String,
     /// Words that Tab completes to.
     completions: Vec<String>,
+    /// Texts that Tab walks through on an empty line.
+    suggestions: Vec<String>,
     /// Which suggestion an empty line showed last.
     suggested: usize,
 }
 
 impl LineEditor {
-    /// An editor whose Tab completes to these words; those with spaces are suggestions for an empty line.
-    pub fn new(completions: Vec<String>) -> Self {
-        Self { completions, ..Self::default() }
+    /// An editor whose Tab completes to these words and, on an empty line, walks through suggestions.
+    pub fn new(completions: Vec<String>, suggestions: Vec<String>) -> Self {
+        Self { completions, suggestions, ..Self::default() }
     }
 
     /// Nothing is written.
@@ -300,13 +302,11 @@ impl LineEditor {
     }
 
     fn complete(&mut self) {
-        let suggestions: Vec<&String> = self.completions.iter().filter(|word| word.contains(' ')).collect();
-        let showing = suggestions.iter().any(|suggestion| **suggestion == self.text);
-        if (self.is_empty() || showing) && !suggestions.is_empty() {
-            let at = if showing { self.suggested + 1 } else { 0 } % suggestions.len();
-            let suggestion = suggestions[at].clone();
+        let showing = self.suggestions.contains(&self.text);
+        if (self.is_empty() || showing) && !self.suggestions.is_empty() {
+            let at = if showing { self.suggested + 1 } else { 0 } % self.suggestions.len();
             self.suggested = at;
-            self.replace(suggestion);
+            self.replace(self.suggestions[at].clone());
             return;
         }
         let matching: Vec<&String> =
@@ -357,7 +357,7 @@ mod tests {
 
     #[track_caller]
     fn check(script: &str, expect: &str) {
-        let mut editor = LineEditor::new(vec!["/mode".into(), "/model".into(), "/help".into()]);
+        let mut editor = LineEditor::new(vec!["/mode".into(), "/model".into(), "/help".into()], Vec::new());
         typed(&mut editor, script);
         let mut shown = editor.text.clone();
         shown.insert(editor.cursor, '|');
@@ -389,8 +389,8 @@ mod tests {
 
     #[test]
     fn tab_on_an_empty_line_walks_through_suggestions() {
-        let mut editor = LineEditor::new(vec!["/help".into(), "say hi".into(), "do it".into()]);
-        for expect in ["say hi", "do it", "say hi"] {
+        let mut editor = LineEditor::new(vec!["/help".into()], vec!["say hi".into(), "你好".into()]);
+        for expect in ["say hi", "你好", "say hi"] {
             typed(&mut editor, "⇥");
             assert_eq!(editor.text, expect);
         }

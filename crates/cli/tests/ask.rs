@@ -1,0 +1,288 @@
+//! `throughline ask` on the real binary against a scripted upstream, in every dialect that can be sent.
+
+#[path = "support/played.rs"]
+mod played;
+mod support;
+
+use played::{Played, check_log};
+use serde_json::{Value, json};
+use support::throughline;
+use throughline_testkit::{CallMove, Dialect, Finish, Move, Queue, Script};
+
+/// Runs one question with `--events` in every dialect, and checks exit code and the statuses of the calls.
+#[track_caller]
+fn check(steps: &[Script], code: i32, statuses: &[&str]) {
+    for dialect in Dialect::ALL {
+        let played = Played::new(Queue::new(steps.to_vec()));
+        let (mut command, _folder) = throughline();
+        let output =
+            command.args(["ask", "--events", "go"]).args(played.arguments(dialect)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{dialect}: {said}");
+        let events = check_log(&String::from_utf8_lossy(&output.stdout));
+        let ended: Vec<&str> = events
+            .iter()
+            .filter(|event| event["type"] == "tool_result")
+            .map(|event| event["status"].as_str().unwrap())
+            .collect();
+        assert_eq!(ended, statuses, "{dialect}");
+        assert_eq!(
+            played.upstream.violations(),
+            [],
+            "{dialect}: what was sent is what a real provider takes"
+        );
+    }
+}
+
+// R: T4, T7
+#[test]
+fn two_calls_in_one_step() {
+    let calls = Move::Parallel(vec![
+        CallMove::new("time_now", json!({"timezone": "Asia/Tokyo"})),
+        CallMove::new("time_now", json!({"timezone": "Europe/Paris"})),
+    ]);
+    check(
+        &[Script::new().say("Let me look. ").then(calls), Script::new().say("Both.")],
+        0,
+        &["success", "success"],
+    );
+}
+
+// R: A1
+#[test]
+fn a_call_that_nobody_can_allow_is_denied() {
+    let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
+    check(&[Script::new().call("demo_calendar", entry), Script::new().say("As you wish.")], 0, &["denied"]);
+}
+
+// R: T4
+#[test]
+fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
+    let script = Script::new().call("demo_fail", json!({})).call("tme_now", json!({}));
+    let played_twice = [script, Script::new().say("Well.")];
+    for dialect in Dialect::ALL {
+        let played = Played::new(Queue::new(played_twice.to_vec()));
+        let (mut command, _folder) = throughline();
+        let output =
+            command.args(["ask", "--events", "go"]).args(played.arguments(dialect)).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{dialect}");
+        let events = check_log(&String::from_utf8_lossy(&output.stdout));
+        let mut ended: Vec<&str> = events
+            .iter()
+            .filter(|event| event["type"] == "tool_result")
+            .map(|event| event["status"].as_str().unwrap())
+            .collect();
+        ended.sort_unstable();
+        assert_eq!(ended, ["error", "not_started"], "{dialect}");
+    }
+}
+
+// R: W3
+#[test]
+fn arguments_that_are_not_json_are_told_to_the_model() {
+    let played = Played::new(Queue::new([
+        Script::new().then(Move::Call(CallMove::new("time_now", json!("{\"timezone\": ")))),
+        Script::new().say("Again."),
+    ]));
+    let (mut command, _folder) = throughline();
+    let output =
+        command.args(["ask", "--events", "go"]).args(played.arguments(Dialect::OpenaiChat)).output().unwrap();
+    let events = check_log(&String::from_utf8_lossy(&output.stdout));
+    let result = events.iter().find(|event| event["type"] == "tool_result").unwrap();
+    assert_eq!(
+        (&result["status"], &result["error"]["code"]),
+        (&json!("not_started"), &json!("invalid_arguments"))
+    );
+}
+
+// R: W5, T11
+#[test]
+fn a_stream_that_is_cut_ends_in_an_error_that_is_told() {
+    check(&[Script::new().say("This will not").then(Move::Cut)], 2, &[]);
+}
+
+#[test]
+fn a_reply_cut_by_length_has_a_code_of_its_own() {
+    check(&[Script::new().say("half").then(Move::Finish(Finish::Length))], 3, &[]);
+}
+
+// R: T11
+#[test]
+fn a_rate_limit_is_waited_for() {
+    check(&[Script::rate_limited(0), Script::new().say("Now.")], 0, &[]);
+}
+
+#[test]
+fn an_error_says_what_why_and_what_to_do() {
+    let played = Played::new(Queue::new([Script::status(401)]));
+    let (mut command, _folder) = throughline();
+    let output = command.args(["ask", "go"]).args(played.arguments(Dialect::Anthropic)).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("✘ ") && said.contains("401") && said.contains("try: "), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn text_goes_out_and_notes_go_aside() {
+    let played = Played::new(Queue::new([
+        Script::new().say("Let me look.\n").call("time_now", json!({"timezone": "Asia/Tokyo"})),
+        Script::new().say("Late."),
+    ]));
+    let (mut command, _folder) = throughline();
+    let output =
+        command.args(["ask", "what", "time?"]).args(played.arguments(Dialect::OpenaiChat)).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Let me look.\n\nLate.\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("✔ time.now  timezone: Asia/Tokyo"), "{said}");
+    assert_eq!(played.upstream.requests()[0].user_text(), "what time?");
+}
+
+#[test]
+fn a_prompt_from_standard_input_and_a_picture() {
+    let played = Played::new(Queue::new([Script::new().say("ok")]));
+    let (mut command, folder) = throughline();
+    std::fs::write(folder.path().join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    command
+        .args(["ask", "-", "Summarise.", "--image", "a.png"])
+        .args(played.arguments(Dialect::Anthropic))
+        .write_stdin("a long text\n")
+        .assert()
+        .success();
+    assert_eq!(played.upstream.requests()[0].user_text(), "a long text\n\nSummarise.");
+    let body = String::from_utf8(played.upstream.bodies().remove(0)).unwrap();
+    assert!(body.contains("image/png"), "{body}");
+}
+
+// R: T13
+#[test]
+fn an_upstream_without_streaming_gives_the_same_message() {
+    for dialect in Dialect::ALL {
+        let played = Played::new(Queue::new([
+            Script::new().say("Let me look. ").call("time_now", json!({"timezone": "Asia/Tokyo"})),
+            Script::new().say("Late."),
+        ]));
+        let (mut command, _folder) = throughline();
+        let output = command
+            .args(["ask", "--streaming", "off", "go"])
+            .args(played.arguments(dialect))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            said,
+            "Let me look. \n\nLate.\n",
+            "{dialect}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+// R: T13
+#[test]
+fn json_is_the_whole_message() {
+    let played = Played::new(Queue::new([Script::new().think("hm").say("Yes.")]));
+    let (mut command, _folder) = throughline();
+    let output =
+        command.args(["ask", "--json", "go"]).args(played.arguments(Dialect::Anthropic)).output().unwrap();
+    let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let kinds: Vec<&str> =
+        message["blocks"].as_array().unwrap().iter().map(|block| block["kind"].as_str().unwrap()).collect();
+    assert_eq!((kinds, &message["status"]), (vec!["thinking", "text"], &json!("completed")));
+}
+
+#[test]
+fn approve_allows_what_would_be_asked_about() {
+    let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
+    let played =
+        Played::new(Queue::new([Script::new().call("demo_calendar", entry), Script::new().say("Done.")]));
+    let (mut command, _folder) = throughline();
+    let output =
+        command.args(["ask", "--approve", "go"]).args(played.arguments(Dialect::Gemini)).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("✔ demo.calendar"));
+}
+
+/// Starts a question, waits until `ready` is on standard output, sends SIGINT, and gives exit code, output and log.
+#[cfg(unix)]
+fn interrupted(steps: &[Script], form: &str, ready: &str) -> (Option<i32>, String, Vec<String>) {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    let played = Played::new(Queue::new(steps.to_vec()));
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("throughline"))
+        .args(["ask", form, "go"])
+        .args(played.arguments(Dialect::OpenaiChat))
+        .current_dir(folder.path())
+        .env("LC_ALL", "C.UTF-8")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut log = String::new();
+    for line in lines.by_ref().map(Result::unwrap) {
+        log.push_str(&line);
+        log.push('\n');
+        if line.contains(ready) {
+            break;
+        }
+    }
+    let id = child.id();
+    assert!(Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
+    for line in lines.map(Result::unwrap) {
+        log.push_str(&line);
+        log.push('\n');
+    }
+    let code = child.wait().unwrap().code();
+    (code, log, left_of_group(id))
+}
+
+/// Processes of its group that are still there: whoever it started stays in it.
+#[cfg(unix)]
+fn left_of_group(id: u32) -> Vec<String> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    // `pid (name) state parent group …`; the name may contain anything but ends with the last `)`.
+    let group = |stat: &String| stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse::<u32>().ok();
+    stats.filter(|stat| group(stat) == Some(id)).collect()
+}
+
+// R: T8
+#[cfg(unix)]
+#[test]
+fn control_c_ends_the_turn_truthfully_at_each_phase() {
+    let phases: [(&str, Vec<Script>, &str, &[&str]); 4] = [
+        ("before the first word", vec![Script::new().then(Move::Stall)], "step_start", &[]),
+        ("while it writes", vec![Script::new().say("and then").then(Move::Stall)], "content_delta", &[]),
+        (
+            "while a tool runs",
+            vec![Script::new().call("demo_weather", json!({"city": "Paris"})), Script::new().say("no")],
+            "tool_start",
+            &["cancelled"],
+        ),
+        (
+            "in the middle of a call",
+            vec![Script::new().then(Move::Raw(concat!(
+                "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"type\":\"function\",",
+                "\"function\":{\"name\":\"time_now\",\"arguments\":\"{\\\"time\"}}]}}]}\n\n").to_owned())).then(Move::Stall)],
+            "tool_input_delta",
+            &["not_started"],
+        ),
+    ];
+    for (phase, steps, ready, statuses) in phases {
+        let (code, log, left) = interrupted(&steps, "--events", ready);
+        assert_eq!(code, Some(130), "{phase}");
+        let events = check_log(&log);
+        assert_eq!(events.last().unwrap()["status"], "cancelled", "{phase}");
+        let ended: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["type"] == "tool_result")
+            .map(|event| &event["status"])
+            .collect();
+        assert_eq!(ended, statuses, "{phase}");
+        assert_eq!(left, Vec::<String>::new(), "{phase}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Help, completions, tools, upstreams, mock and the chat without a terminal, on the real binary.
+
+mod support;
+
+use serde_json::Value;
+use support::throughline;
+
+fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let (mut command, _folder) = throughline();
+    let output = command.args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Help as it was last agreed on; `UPDATE_HELP=1` writes it anew.
+#[track_caller]
+fn check_help(name: &str, arguments: &[&str]) {
+    let (code, said, _) = output(arguments);
+    assert_eq!(code, Some(0));
+    let path = format!("{}/tests/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_HELP").is_some() {
+        std::fs::write(&path, &said).unwrap();
+    }
+    let agreed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(said, agreed, "UPDATE_HELP=1 cargo test -p throughline-cli writes {path}");
+}
+
+#[test]
+fn help_is_what_was_agreed_on() {
+    check_help("throughline", &["--help"]);
+    for name in ["chat", "ask", "decode", "tools", "upstreams", "mock", "completions"] {
+        check_help(name, &[name, "--help"]);
+    }
+}
+
+#[test]
+fn help_lines_fit_a_screen() {
+    for name in ["chat", "ask", "decode", "tools", "upstreams", "mock", "completions"] {
+        let (_, said, _) = output(&[name, "--help"]);
+        let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 120).collect();
+        assert_eq!(long, Vec::<&str>::new(), "{name}");
+    }
+}
+
+#[test]
+fn completions_name_the_subcommands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let (code, said, _) = output(&["completions", shell]);
+        assert_eq!(code, Some(0));
+        assert!(said.contains("decode") && said.contains("upstreams"), "{shell}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_1_and_says_why() {
+    for (arguments, expect) in [
+        (&["nonsense"][..], "unrecognized subcommand"),
+        (&["ask"], "PROMPT"),
+        (&["ask", "--json", "--events", "x"], "cannot be used with"),
+        (&["ask", " "], "there is nothing to ask"),
+        (&["ask", "--base-url", "http://127.0.0.1:1", "x"], "--api"),
+        (&["ask", "--model", "deepsek/x", "x"], "deepsek"),
+        (&["ask", "--image", "missing.png", "x"], "missing.png"),
+        (&["ask", "--config", "missing.toml", "x"], "missing.toml"),
+        (&["tools", "show", "demo.weathr"], "demo.weather"),
+        (&["tools", "call", "demo.weather", "{"], "not JSON"),
+        (&["tools", "call", "demo.weather", "{}"], "/city"),
+        (&["mock", "--script", "missing.toml"], "missing.toml"),
+    ] {
+        let (code, _, said) = output(arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        assert!(said.contains(expect), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_shown_where_it_is() {
+    let (mut command, folder) = throughline();
+    std::fs::write(folder.path().join("throughline.toml"), "[agents.default]\nmodle = \"demo\"\n").unwrap();
+    let output = command.args(["ask", "hi"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("throughline.toml:2:1") && said.contains("^^^^^") && said.contains("model"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tools_are_listed_shown_and_run() {
+    let (_, said, _) = output(&["tools", "list"]);
+    assert!(said.contains("✔ demo.weather"), "{said}");
+    let (_, said, _) = output(&["tools", "list", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&said).unwrap();
+    let calendar = rows.iter().find(|row| row["name"] == "demo.calendar").unwrap();
+    assert_eq!((&calendar["effect"], &calendar["asks"]), (&Value::from("write"), &Value::from(true)));
+    let (_, said, _) = output(&["tools", "show", "time.now"]);
+    assert!(said.contains("time_now") && said.contains("\"timezone\""), "{said}");
+    let (code, said, _) = output(&["tools", "call", "time.now", "{\"timezone\": \"Asia/Tokyo\"}"]);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("+09:00"), "{said}");
+}
+
+#[test]
+fn a_tool_run_by_hand_tells_its_end_by_the_exit_code() {
+    let (code, _, said) = output(&["tools", "call", "demo.fail"]);
+    assert_eq!(code, Some(4));
+    assert!(said.contains("✘ failed"), "{said}");
+    let entry = "{\"title\": \"a\", \"when\": \"2026-11-22T12:00:00\"}";
+    let (code, _, said) = output(&["tools", "call", "demo.calendar", entry]);
+    assert_eq!(code, Some(4));
+    assert!(said.contains("--approve"), "{said}");
+    let (code, said, _) = output(&["tools", "call", "demo.calendar", entry, "--approve", "--json"]);
+    assert_eq!(code, Some(0));
+    assert!(said.starts_with("{\"done\":"), "{said}");
+}
+
+#[test]
+fn upstreams_say_which_key_is_missing() {
+    let (mut command, _folder) = throughline();
+    let output = command
+        .env("DEEPSEEK_API_KEY", "x")
+        .env_remove("GROQ_API_KEY")
+        .args(["upstreams", "--json"])
+        .output();
+    let rows: Vec<Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let key_set = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap()["key_set"].clone();
+    assert_eq!(
+        (key_set("deepseek"), key_set("groq"), key_set("ollama")),
+        (true.into(), false.into(), Value::Null)
+    );
+    let (_, said, _) = self::output(&["upstreams"]);
+    assert!(said.contains("ollama") && said.contains("http://localhost:11434"), "{said}");
+}
+
+// R: D1
+#[test]
+fn the_demo_model_answers_without_a_configuration() {
+    let (code, said, notes) = output(&["ask", "What time is it in Tokyo?"]);
+    assert_eq!(code, Some(0), "{notes}");
+    assert!(said.contains("Tokyo"), "{said}");
+    assert!(notes.contains("✔ time.now"), "{notes}");
+}
+
+#[test]
+fn a_chat_through_pipes_is_plain_text() {
+    let (mut command, _folder) = throughline();
+    let script = "What is 17 * 23?\n/model\n/nonsense\n";
+    let output = command.arg("chat").write_stdin(script).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said.contains("391") && said.contains("Model: demo") && said.contains("/help"), "{said}");
+    assert!(!said.contains('\x1b'), "no escape codes");
+}
