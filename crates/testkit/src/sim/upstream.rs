@@ -18,7 +18,7 @@ pub(super) enum Said {
 
 /// The whole reply to a request. The last item always ends it: a stalled stream ends with the driver's timeout.
 pub(super) fn reply(rng: &mut Rng, request: &ModelRequest) -> Vec<Item> {
-    if rng.chance(10) {
+    if rng.chance(5) {
         return vec![(rng.wait(300), Said::Failed(early_failure(rng)))];
     }
     let mut items: Vec<Item> = Vec::new();
