@@ -1,6 +1,7 @@
 //! A request as the upstream understood it, in no dialect's form: what a fake model reacts to and a test asserts on.
 
 use crate::dialect::Dialect;
+use crate::server::CallIds;
 use serde_json::Value;
 
 /// One accepted request.
@@ -26,6 +27,8 @@ pub struct Seen {
     pub max_output_tokens: Option<u64>,
     /// Usage is wanted in the stream (only Chat Completions asks).
     pub wants_usage: bool,
+    /// What call ids of this upstream look like.
+    pub call_ids: CallIds,
     /// Header names in lower case, with values.
     pub headers: Vec<(String, String)>,
     /// The body as it was.

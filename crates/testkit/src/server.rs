@@ -1,9 +1,12 @@
 //! The upstream as a server on loopback: it answers as its model says, and remembers everything it was asked.
 
+pub use crate::record::{Ending, Exchange, Violation};
+
 use crate::dialect::{self, CREATED, Dialect, Route};
 use crate::http::{self, Connection, ReadError, Request};
 use crate::model::Model;
 use crate::perform::{Beat, Framing, Performance, perform};
+use crate::record::{EXCHANGES_KEPT_MAX, Record};
 use crate::script::Break;
 use crate::seen::{Delivery, Seen};
 use crate::strict::Refusal;
@@ -55,6 +58,7 @@ pub enum ReasoningEcho {
 pub struct Upstream {
     address: SocketAddr,
     habits: Habits,
+    kept_max: usize,
 }
 
 impl Upstream {
@@ -68,12 +72,19 @@ impl Upstream {
 
     /// To be started on this address.
     pub fn at(address: SocketAddr) -> Self {
-        Self { address, habits: Habits::default() }
+        Self { address, habits: Habits::default(), kept_max: EXCHANGES_KEPT_MAX }
     }
 
     /// To be started on a free port with these habits.
     pub fn with(habits: Habits) -> Self {
         Self { habits, ..Self::at(SocketAddr::from(([127, 0, 0, 1], 0))) }
+    }
+
+    /// To remember so many exchanges, at least one; without this [`EXCHANGES_KEPT_MAX`].
+    #[must_use]
+    pub fn keep(mut self, exchanges: usize) -> Self {
+        self.kept_max = exchanges;
+        self
     }
 
     /// Listens.
@@ -86,7 +97,7 @@ impl Upstream {
         let shared = Arc::new(Shared {
             model: Box::new(model),
             habits: self.habits,
-            exchanges: Mutex::new(Vec::new()),
+            exchanges: Mutex::new(Record::new(self.kept_max)),
             changes: watch::Sender::new(0),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -101,51 +112,6 @@ impl Upstream {
 pub struct UpstreamHandle {
     address: SocketAddr,
     shared: Arc<Shared>,
-}
-
-/// One request and what became of it.
-#[derive(Clone, Debug)]
-pub struct Exchange {
-    /// Its number, from 1.
-    pub number: u64,
-    /// As it came in.
-    pub request: Request,
-    /// As it was understood; `None` if it was refused or is no model call.
-    pub seen: Option<Seen>,
-    /// The dialect, if it was a model call.
-    pub dialect: Option<Dialect>,
-    /// Why it was refused.
-    pub violation: Option<String>,
-    /// The status that it was answered with; `None` before that.
-    pub status: Option<u16>,
-    /// Bytes of the body that were handed to the socket.
-    pub sent: u64,
-    /// How it ended; `None` while it goes on.
-    pub ending: Option<Ending>,
-}
-
-/// How an exchange ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The reply was sent whole.
-    Complete,
-    /// The client closed its connection, or its sending half, before the reply was over.
-    ClientGone,
-    /// Broken off by the script.
-    Broken(Break),
-    /// The upstream was stopped.
-    Stopped,
-}
-
-/// A request that a real provider would have refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// The number of the request, from 1.
-    pub request: u64,
-    /// The dialect.
-    pub dialect: Dialect,
-    /// In the provider's words.
-    pub message: String,
 }
 
 impl UpstreamHandle {
@@ -188,27 +154,26 @@ impl UpstreamHandle {
         self.exchanges().into_iter().filter_map(violation).collect()
     }
 
-    /// Everything so far.
+    /// Everything so far, as far as it is remembered.
     pub fn exchanges(&self) -> Vec<Exchange> {
-        self.shared.exchanges().clone()
+        self.shared.exchanges().all()
     }
 
-    /// Waits until the exchange `number` (from 1) has begun, and says what was asked.
+    /// Waits until the exchange `number` (from 1) has begun, and says what was asked. Of one that is forgotten, nothing
+    /// more is heard: this and the next two never return.
     pub async fn asked(&self, number: u64) -> Exchange {
-        self.until(|exchanges| exchanges.get(index(number)).cloned()).await
+        self.until(|exchanges| exchanges.get(number).cloned()).await
     }
 
     /// Waits until the exchange `number` (from 1) is over, and says how.
     pub async fn ended(&self, number: u64) -> Ending {
-        self.until(|exchanges| exchanges.get(index(number)).and_then(|exchange| exchange.ending)).await
+        self.until(|exchanges| exchanges.get(number).and_then(|exchange| exchange.ending)).await
     }
 
     /// Waits until at least `bytes` of the body of exchange `number` (from 1) were sent.
     pub async fn sent(&self, number: u64, bytes: u64) {
-        self.until(|exchanges| {
-            exchanges.get(index(number)).filter(|exchange| exchange.sent >= bytes).map(|_| ())
-        })
-        .await;
+        self.until(|exchanges| exchanges.get(number).filter(|exchange| exchange.sent >= bytes).map(|_| ()))
+            .await;
     }
 
     /// Stops: replies in progress are broken off, and every task has ended when this returns.
@@ -218,7 +183,7 @@ impl UpstreamHandle {
         self.shared.tasks.wait().await;
     }
 
-    async fn until<T>(&self, mut find: impl FnMut(&[Exchange]) -> Option<T>) -> T {
+    async fn until<T>(&self, mut find: impl FnMut(&Record) -> Option<T>) -> T {
         let mut changes = self.shared.changes.subscribe();
         loop {
             changes.borrow_and_update();
@@ -239,14 +204,10 @@ impl Drop for UpstreamHandle {
     }
 }
 
-fn index(number: u64) -> usize {
-    usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX)
-}
-
 struct Shared {
     model: Box<dyn Model>,
     habits: Habits,
-    exchanges: Mutex<Vec<Exchange>>,
+    exchanges: Mutex<Record>,
     changes: watch::Sender<u64>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -259,28 +220,16 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
+    fn exchanges(&self) -> MutexGuard<'_, Record> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, request: &Request) -> u64 {
-        let mut exchanges = self.exchanges();
-        let number = exchanges.len() as u64 + 1;
-        exchanges.push(Exchange {
-            number,
-            request: request.clone(),
-            seen: None,
-            dialect: None,
-            violation: None,
-            status: None,
-            sent: 0,
-            ending: None,
-        });
-        number
+        self.exchanges().begin(request.clone())
     }
 
     fn update(&self, number: u64, change: impl FnOnce(&mut Exchange)) {
-        if let Some(exchange) = self.exchanges().get_mut(index(number)) {
+        if let Some(exchange) = self.exchanges().get_mut(number) {
             change(exchange);
         }
         self.changes.send_modify(|version| *version += 1);

@@ -380,6 +380,10 @@ async fn habits_of_compatible_servers() {
         long.1.contains("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
         "{long:?}"
     );
+    let minted =
+        Upstream::with(habits).serve(Queue::new([Script::new().call("f", json!({}))])).await.expect("starts");
+    let reply = post(&minted, "/v1/chat/completions", &hello(Dialect::OpenaiChat)).await;
+    assert_eq!(client::talk::read(Dialect::OpenaiChat, &reply).calls[0].id.len(), 9);
     let mut silent = body("abcDEF123");
     silent["messages"][1]["reasoning_content"] = Value::Null;
     let silent = refused(&upstream, Dialect::OpenaiChat, silent).await;

@@ -288,3 +288,18 @@ async fn the_trouble_scenarios_do_what_they_say() {
         assert_eq!(upstream.violations(), []);
     }
 }
+
+#[tokio::test]
+async fn only_the_newest_exchanges_are_kept() {
+    let upstream = Upstream::at(([127, 0, 0, 1], 0).into())
+        .keep(2)
+        .serve(Queue::new([Script::new()]))
+        .await
+        .expect("starts");
+    for _ in 0..3 {
+        post(&upstream, "/api/chat", &hello(Dialect::Ollama)).await;
+    }
+    assert_eq!(upstream.ended(3).await, Ending::Complete);
+    let numbers: Vec<u64> = upstream.exchanges().iter().map(|exchange| exchange.number).collect();
+    assert_eq!(numbers, [2, 3]);
+}

@@ -130,6 +130,7 @@ pub(crate) fn read(route: &Route, request: &Request, number: u64, habits: &Habit
         tool_choice: Default::default(),
         max_output_tokens: None,
         wants_usage: false,
+        call_ids: habits.call_ids,
         headers: request.headers.clone(),
         body: Value::Null,
     };

@@ -9,6 +9,7 @@ use super::{CREATED, Encoder, Whole, sse, status_words};
 use crate::mint::letters;
 use crate::script::{CallMove, ErrorMove, Finish, Tokens};
 use crate::seen::Seen;
+use crate::server::CallIds;
 use serde_json::{Value, json};
 
 pub(crate) struct Reply {
@@ -16,6 +17,7 @@ pub(crate) struct Reply {
     model: String,
     number: u64,
     wants_usage: bool,
+    call_ids: CallIds,
     role_sent: bool,
 }
 
@@ -27,6 +29,7 @@ impl Reply {
             model: seen.model.clone(),
             number: seen.number,
             wants_usage: seen.wants_usage,
+            call_ids: seen.call_ids,
             role_sent: false,
         }
     }
@@ -74,7 +77,7 @@ impl Encoder for Reply {
     }
 
     fn call_open(&mut self, ordinal: usize, call: &CallMove, out: &mut Vec<u8>) {
-        let id = call_id(self.number, ordinal, call);
+        let id = call_id(self.call_ids, self.number, ordinal, call);
         let function = json!({"name": call.name, "arguments": ""});
         self.delta(
             json!({"tool_calls": [{"index": ordinal, "id": id, "type": "function", "function": function}]}),
@@ -116,8 +119,12 @@ fn response_id(seen: &Seen) -> String {
     format!("chatcmpl-{}", letters(&format!("chat/{}", seen.number), 29))
 }
 
-fn call_id(number: u64, ordinal: usize, call: &CallMove) -> String {
-    call.id.clone().unwrap_or_else(|| format!("call_{}", letters(&format!("call/{number}/{ordinal}"), 24)))
+fn call_id(ids: CallIds, number: u64, ordinal: usize, call: &CallMove) -> String {
+    let seed = format!("call/{number}/{ordinal}");
+    call.id.clone().unwrap_or_else(|| match ids {
+        CallIds::Any => format!("call_{}", letters(&seed, 24)),
+        CallIds::Mistral => letters(&seed, 9),
+    })
 }
 
 fn finish_word(finish: &Finish) -> &str {
@@ -149,7 +156,7 @@ pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
     }
     if !reply.calls.is_empty() {
         let call = |(ordinal, call): (usize, &CallMove)| {
-            json!({"id": call_id(seen.number, ordinal, call), "type": "function",
+            json!({"id": call_id(seen.call_ids, seen.number, ordinal, call), "type": "function",
                 "function": {"name": call.name, "arguments": call.text()}})
         };
         message["tool_calls"] = reply.calls.iter().enumerate().map(call).collect();

@@ -40,7 +40,7 @@ pub(super) fn reply(scene: &Scene<'_>) -> Script {
                 .to_owned(),
         ),
         (
-            format!("好的，这就{chinese} "),
+            format!("好的，这就{chinese}"),
             "……而我的话还没有说完。表情和动作只影响观感，不必等我把话讲完：参数一完整，它就在句子中间触发了。".to_owned(),
         ),
     );

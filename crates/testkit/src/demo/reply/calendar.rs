@@ -63,15 +63,21 @@ fn after(scene: &Scene<'_>, told: &Told, title: &str) -> String {
     match told {
         Told::Output(text, _) => scene.language.choose(
             format!(
-                "Done: **{title}** is in the calendar. The tool answered:\n\n{}\nYou allowed this one call; the next \
-                 one will be asked about again.",
+                "Done: **{title}** is in the calendar. The tool answered:\n\n{}\nBefore it was \
+                 allowed, nothing was written.",
                 quoted(text, 6)
             ),
-            format!("好了，**{title}**已经记入日历。工具的回答是：\n\n{}\n您允许的只是这一次，下次还会再问。", quoted(text, 6)),
+            format!(
+                "好了，**{title}**已经记入日历。工具的回答是：\n\n{}\n在得到允许之前，什么都没有写入。",
+                quoted(text, 6)
+            ),
         ),
         Told::Denied(reason) => {
             let heard = match reason {
-                Some(reason) => scene.language.choose(format!(" I have read your reason: “{reason}”"), format!("您的理由我看到了：“{reason}”")),
+                Some(reason) => scene.language.choose(
+                    format!(" I have read your reason: “{reason}”"),
+                    format!("您的理由我看到了：“{reason}”"),
+                ),
                 None => String::new(),
             };
             scene.language.choose(
@@ -85,7 +91,9 @@ fn after(scene: &Scene<'_>, told: &Told, title: &str) -> String {
         _ => {
             let why = scene.why(told);
             scene.language.choose(
-                format!("I could not finish the entry: {why}\n\nLook into the calendar before you try again."),
+                format!(
+                    "I could not finish the entry: {why}\n\nLook into the calendar before you try again."
+                ),
                 format!("这条日程没有办成：{why}\n\n再试之前，请先看一下日历。"),
             )
         }

@@ -188,7 +188,7 @@ From here on, any model can roll it: with native tool calls or, for models that 
 
 ## And me?
 
-I am a script of about a thousand lines that plays a model over the real wire, faults included. Nothing in this text was thought up just now. But every byte of it has come to you the way a real answer would.
+I am a script that plays a model over the real wire, faults included. Nothing in this text was thought up just now. But every byte of it has come to you the way a real answer would.
 "#;
 
 const LONG_CHINESE: &str = r#"# 一条消息，从头到尾
@@ -238,5 +238,5 @@ let dice = tool("dice.roll", "掷一次骰子", |roll: Roll, _| async move {
 
 ## 那我呢？
 
-我是一个一千行左右的脚本，在真实的线路上扮演模型，连故障也能扮演。这篇文字没有一个字是刚刚想出来的，但它的每一个字节，都和真正的回答走同一条路来到您面前。
+我是一个脚本，在真实的线路上扮演模型，连故障也能扮演。这篇文字没有一个字是刚刚想出来的，但它的每一个字节，都和真正的回答走同一条路来到您面前。
 "#;
