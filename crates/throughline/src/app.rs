@@ -183,12 +183,23 @@ impl Throughline {
             let _ended = ended;
             at_end(driver::drive(setup, start, world).await);
         });
-        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over), abandoned))
+        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned)))
     }
 
     /// The registered tools.
     pub fn tools(&self) -> &Registry {
         &self.inner.registry
+    }
+
+    /// Toggles that switch nothing, as (agent, name): no registered tool or group is called so. Worth a warning, and no
+    /// error, since tools come and go with what is configured besides.
+    pub fn unknown_toggles(&self) -> Vec<(&str, &str)> {
+        let mut unknown = Vec::new();
+        for agent in self.inner.agents.values() {
+            let names = self.inner.registry.unknown_toggles(&agent.tool_call.toggles);
+            unknown.extend(names.into_iter().map(|name| (agent.name.as_str(), name)));
+        }
+        unknown
     }
 
     /// The log of all turns; viewers other than the one who started a turn read here.

@@ -69,12 +69,16 @@ impl Conversation {
         self.template.model = model;
     }
 
-    /// Starts the next turn. If the one before has been dropped or cancelled and is still ending, waits for its end.
+    /// Starts the next turn. If the one before was dropped and is still being stopped, waits for its end.
     ///
     /// # Errors
-    /// As in [`Throughline::ask`]; the conversation stays as it was.
+    /// [`Error::TurnRunning`] while the turn before goes on; else as in [`Throughline::ask`]. The conversation stays as
+    /// it was.
     pub async fn ask(&mut self, input: impl Into<UserInput>) -> Result<Turn, Error> {
         if let Some(last) = &self.last {
+            if !last.is_over() && !last.is_abandoned() {
+                return Err(Error::TurnRunning);
+            }
             last.ended().await;
         }
         let request = TurnRequest {

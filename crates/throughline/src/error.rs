@@ -48,6 +48,11 @@ pub enum Error {
         /// Where the key should be.
         variable: String,
     },
+    /// The conversation's last turn goes on, and what it will add to the history is not known.
+    #[error(
+        "the turn before is still running; read it to its end, stop it, or wait for it with `control().ended()`"
+    )]
+    TurnRunning,
     /// There is no agent of that name.
     #[error("there is no agent `{agent}`; there are {agents}")]
     UnknownAgent {

@@ -1,7 +1,6 @@
 //! Upstreams that are known by name: address, key variable, wire format and measured quirks, in one table.
 //!
-//! To add one: a row here with its sources, and a line in `docs/upstreams.md`. Nothing else in Throughline names an
-//! upstream.
+//! To add one: a row here with its sources. Nothing else in Throughline names an upstream.
 
 use throughline_wire::{Dialect, Profile, ReasoningEcho, ToolIdFormat};
 

@@ -25,13 +25,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn new(
-        id: TurnId,
-        log: Arc<dyn Log>,
-        tail: Box<dyn Tail>,
-        control: TurnControl,
-        abandoned: CancellationToken,
-    ) -> Self {
+    pub(crate) fn new(id: TurnId, log: Arc<dyn Log>, tail: Box<dyn Tail>, control: TurnControl) -> Self {
+        let guard = Some(control.abandoned.clone().drop_guard());
         let reader = Reader {
             turn: id.clone(),
             log,
@@ -41,7 +36,7 @@ impl Turn {
             waiting: VecDeque::new(),
             tail_state: TailState::Open,
         };
-        Self { id, reader, message: Message::default(), control, guard: Some(abandoned.drop_guard()) }
+        Self { id, reader, message: Message::default(), control, guard }
     }
 
     /// Its id, as in its events.
@@ -105,6 +100,8 @@ impl Turn {
 pub struct TurnControl {
     commands: mpsc::Sender<Command>,
     over: CancellationToken,
+    /// The handle has been dropped: the turn is being stopped.
+    abandoned: CancellationToken,
 }
 
 /// Whether a turn has taken a command. What came of it is told by its events: of a cancel and an end that race, one
@@ -119,8 +116,16 @@ pub enum Accepted {
 }
 
 impl TurnControl {
-    pub(crate) fn new(commands: mpsc::Sender<Command>, over: CancellationToken) -> Self {
-        Self { commands, over }
+    pub(crate) fn new(
+        commands: mpsc::Sender<Command>,
+        over: CancellationToken,
+        abandoned: CancellationToken,
+    ) -> Self {
+        Self { commands, over, abandoned }
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.is_cancelled()
     }
 
     /// Answers one question. The reason of a denial is told to the model.

@@ -536,6 +536,40 @@ async fn a_dropped_turn_is_stopped_and_a_detached_one_is_not() {
     assert_eq!(conversation.history().len(), 2);
 }
 
+#[tokio::test]
+async fn a_conversation_has_one_turn_at_a_time() {
+    let server =
+        serve(Queue::new([Script::new().say("So").then(Move::Stall), Script::new().say("Again")])).await;
+    let app = builder(&server, DIALECTS[0]).build().unwrap();
+    let mut conversation = app.conversation();
+    let turn = conversation.ask("Hi").await.unwrap();
+    server.asked(1).await;
+    assert!(matches!(conversation.ask("And?").await.err(), Some(throughline::Error::TurnRunning)));
+    drop(turn);
+    let (_, message) = read(conversation.ask("And?").await.unwrap()).await;
+    assert_eq!(message.text(), "Again", "a turn that is being stopped is waited for");
+    assert_eq!(server.violations(), []);
+}
+
+// R: A4 R3
+#[tokio::test]
+async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_panics() {
+    let server = serve(Queue::new([
+        Script::new().call("calendar_add", json!({"title": "x"})),
+        Script::new().say("Done."),
+    ]))
+    .await;
+    let limits = throughline::engine::TurnLimits { approval_ms_max: Some(60), ..Default::default() };
+    let app = builder(&server, DIALECTS[0])
+        .approval(Approval::Ask)
+        .limits(limits)
+        .on_approval(|_| async { panic!("a bug in the handler") })
+        .build()
+        .unwrap();
+    let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+    check("expired", &message, &Expected { calls: vec![C::Denied], status: T::Completed, text: "Done." });
+}
+
 // R: T13
 #[tokio::test]
 async fn a_whole_reply_makes_the_same_message_as_a_stream() {

@@ -196,7 +196,7 @@ pub struct ToolCallSection {
     /// Time limit of a tool that has none of its own, in milliseconds. Default 30,000.
     pub timeout_ms: u64,
     /// Ask before every call. Default false: only tools that change something ask.
-    pub require_confirmation: bool,
+    pub require_confirmation: Option<Spanned<bool>>,
     /// Run calls of a step beside each other. Default false.
     pub parallel_execution: bool,
     /// Text protocol. Default `vcp`.
@@ -214,7 +214,7 @@ impl Default for ToolCallSection {
             default_tool_enabled: true,
             max_iterations: 5,
             timeout_ms: 30_000,
-            require_confirmation: false,
+            require_confirmation: None,
             parallel_execution: false,
             protocol: Protocol::Vcp,
             start: Start::Eager,

@@ -240,9 +240,8 @@ impl Layers<'_> {
         let toggles = t.tool_toggles.iter().fold(Toggles::new(default), |toggles, (name, on)| {
             toggles.set(name, if *on { Toggle::On } else { Toggle::Off })
         });
-        if t.require_confirmation {
-            let message = "`require_confirmation` arrives with a later release";
-            let error = self.file.error(&section.model, format!("agent `{name}`: {message}"));
+        if let Some(confirm) = t.require_confirmation.as_ref().filter(|confirm| *confirm.get_ref()) {
+            let error = self.file.error(confirm, "`require_confirmation` arrives with a later release");
             return Err(error.help("tools that change something ask in any case"));
         }
         let extra = match serde_json::to_value(&section.extra) {

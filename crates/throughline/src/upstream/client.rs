@@ -129,7 +129,8 @@ impl UpstreamClient {
     }
 
     /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
-    /// stale connection and on a refusal of `stream_options`; every other repetition is the engine's decision.
+    /// stale connection, on a refusal of `stream_options` and when the model could not write a call; every other
+    /// repetition is the engine's decision.
     async fn open(
         &self,
         request: &ModelRequest,
@@ -137,6 +138,7 @@ impl UpstreamClient {
         offered: Offered,
         limits: &Deadlines,
     ) -> Result<reqwest::Response, UpstreamFailure> {
+        let mut written_again = Again::No;
         loop {
             let encoded = encode(self.upstream.dialect, request, &self.profile(), self.upstream.transfer)
                 .map_err(|error| failure::plain(FailureKind::Unsendable, error.to_string()))?;
@@ -167,6 +169,10 @@ impl UpstreamClient {
                 && failure::names_stream_options(status.as_u16(), &body)
             {
                 self.refuses_stream_options.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if written_again == Again::No && failure::is_failed_call(status.as_u16(), &body) {
+                written_again = Again::Yes;
                 continue;
             }
             if status.is_redirection() {
@@ -259,6 +265,12 @@ impl UpstreamClient {
 enum Secrecy {
     Plain,
     Secret,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    Yes,
 }
 
 fn accept(dialect: Dialect, transfer: Transfer) -> &'static str {

@@ -11,6 +11,8 @@ pub(crate) struct ErrorBody {
     pub kind: Option<String>,
     /// `code`, as text.
     pub code: Option<String>,
+    /// What the model wrote where a call was expected (Groq).
+    pub failed_generation: Option<String>,
     /// Gemini's `RetryInfo`, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
@@ -61,6 +63,7 @@ fn details(object: &Value) -> ErrorBody {
         message: String::new(),
         kind: text_of(object, &["type", "status"]),
         code: text_of(object, &["code"]),
+        failed_generation: text_of(object, &["failed_generation"]),
         retry_after_ms: object.get("details").and_then(Value::as_array).and_then(|details| {
             details.iter().find_map(|detail| seconds(detail.get("retryDelay")?.as_str()?.strip_suffix('s')?))
         }),

@@ -28,7 +28,10 @@ pub(crate) fn of_answer(answer: &Answer<'_>, offered: Offered) -> UpstreamFailur
     let error = error_body::read(answer.body);
     let kind = kind(Some(answer.status), &error, answer.body, offered);
     let retry_after_ms = header_delay(answer).or(error.retry_after_ms);
-    let message = if error.message.is_empty() { reason(answer.status).to_owned() } else { error.message };
+    let mut message = if error.message.is_empty() { reason(answer.status).to_owned() } else { error.message };
+    if let Some(written) = error.failed_generation {
+        message = format!("{message} The model wrote: {written}");
+    }
     UpstreamFailure { kind, status: Some(answer.status), message, retry_after_ms }
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn of_first_event(error: &ReportedError, offered: Offered) -> Option<
         message: error.message.clone(),
         kind: error.kind.clone(),
         code: error.code.clone(),
-        retry_after_ms: None,
+        ..ErrorBody::default()
     };
     let status =
         error.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
@@ -141,6 +144,12 @@ fn too_long(text: &str) -> bool {
 /// Whether a refusal names `stream_options`: the same request without it may be accepted (surfaces §9.1).
 pub(crate) fn names_stream_options(status: u16, body: &str) -> bool {
     (400..500).contains(&status) && (body.contains("stream_options") || body.contains("include_usage"))
+}
+
+/// Whether the model failed to write a call (Groq, 400 `tool_use_failed`): the next try may succeed, and nothing of
+/// this one has been seen (surfaces §9.4).
+pub(crate) fn is_failed_call(status: u16, body: &str) -> bool {
+    status == 400 && error_body::read(body).code.as_deref() == Some("tool_use_failed")
 }
 
 /// Milliseconds from now, from seconds or a date. What cannot be read is not there.
@@ -360,6 +369,19 @@ mod tests {
                 "{error:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_call_that_the_model_could_not_write_is_told_and_recognised() {
+        let body = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<function=x>"}}"#;
+        let answer = Answer { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };
+        let message = of_answer(&answer, Offered::Tools).message;
+        assert_eq!(message, "Failed to call a function. The model wrote: <function=x>");
+        assert!(
+            is_failed_call(400, body)
+                && !is_failed_call(500, body)
+                && !is_failed_call(400, "tool_use_failed")
+        );
     }
 
     #[test]

@@ -280,6 +280,22 @@ async fn stream_options_are_left_out_for_good_once_they_are_refused() {
 }
 
 #[tokio::test]
+async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
+    let body = json!({"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}});
+    let failed = Script {
+        http: Some(HttpAnswer { status: 400, headers: BTreeMap::new(), body: Some(body) }),
+        ..Script::new()
+    };
+    for (replies, text, requests) in
+        [(vec![failed.clone(), Script::new().say("Hi")], "Hi", 2), (vec![failed.clone(), failed], "", 2)]
+    {
+        let server = testkit::Upstream::start(Queue::new(replies)).await.unwrap();
+        let came = call(&client(chat(&server)), &with_tools()).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_an_upstream_repeats_is_not_passed_on() {
     let body = Some(json!({"error": {"message": "Incorrect API key provided: sk-very-secret."}}));
     let script =
