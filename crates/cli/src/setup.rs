@@ -178,7 +178,8 @@ pub fn tools(
     otherwise: Folders,
     demo: bool,
 ) -> Result<Vec<std::sync::Arc<dyn Tool>>, Failure> {
-    let mut tools = builtin::standard();
+    let ports = builtin::http::Ports { also: settings.tools.http.ports.clone() };
+    let mut tools = builtin::standard_with(ports);
     let mut folders = settings.tools.files.roots.clone();
     if otherwise == Folders::Current && folders.is_empty() {
         folders.extend(std::env::current_dir());

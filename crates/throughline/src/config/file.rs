@@ -298,6 +298,6 @@ pub struct FilesSection {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpSection {
-    /// Private hosts that may be fetched all the same, as `host` or `host:port`.
-    pub allow: Vec<String>,
+    /// Ports that may be dialled, on top of 80 and 443. Private addresses never are.
+    pub ports: Vec<u16>,
 }

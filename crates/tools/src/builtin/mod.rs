@@ -19,8 +19,13 @@ use std::sync::Arc;
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
 pub fn standard() -> Vec<Arc<dyn Tool>> {
-    let mut tools: Vec<Arc<dyn Tool>> =
-        vec![Arc::new(time::TimeNow::default()), Arc::new(http::HttpFetch::default())];
+    standard_with(http::Ports::default())
+}
+
+/// The same; `http.fetch` may dial these ports.
+pub fn standard_with(ports: http::Ports) -> Vec<Arc<dyn Tool>> {
+    let fetch = http::HttpFetch::new(http::FetchLimits::default(), ports);
+    let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(time::TimeNow::default()), Arc::new(fetch)];
     tools.extend(live2d::tools());
     tools
 }
