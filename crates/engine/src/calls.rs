@@ -382,7 +382,8 @@ impl Machine<'_> {
     }
 
     pub(crate) fn cancel_overdue(&mut self, call: &CallId, attempt: u32) {
-        if let Some(at) = self.running(call, attempt) {
+        let was_asked = self.live.cancelled_starts.contains(&(call.clone(), attempt));
+        if let Some(at) = self.running(call, attempt).filter(|_| was_asked) {
             self.close_cancelled(at);
         }
     }

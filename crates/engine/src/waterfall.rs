@@ -201,3 +201,122 @@ impl Waterfall {
         (if self.retrying { SegmentKind::Retry } else { SegmentKind::Engine }, None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Decision, ToolResult};
+    use crate::id::Seq;
+    use throughline_wire::{Outcome, Output};
+
+    /// Events at their times, as `kind` words; the segments as `kind ms` words.
+    fn check(script: &[(Millis, &str)], expected: &str, saved: u64) {
+        let mut waterfall = Waterfall::default();
+        for (seq, (at, word)) in (1..).zip(script) {
+            waterfall.absorb(&event(seq, *at, word));
+        }
+        let end = script.last().map_or(0, |(at, _)| *at);
+        let segments = waterfall.all(end);
+        let said: Vec<String> = segments
+            .iter()
+            .map(|segment| {
+                let kind = serde_json::to_value(segment.kind).unwrap();
+                format!("{} {}", kind.as_str().unwrap(), segment.ms)
+            })
+            .collect();
+        assert_eq!(said.join(", "), expected);
+        assert_eq!(segments.iter().map(|segment| segment.ms).sum::<u64>(), waterfall.wall_ms(end));
+        for pair in segments.windows(2) {
+            assert_eq!(pair[0].start + pair[0].ms as Millis, pair[1].start, "contiguous");
+        }
+        assert_eq!(waterfall.saved_by_eager_ms(), saved);
+    }
+
+    fn event(seq: u64, timestamp: Millis, word: &str) -> Event {
+        let (word, id) = word.split_once(' ').unwrap_or((word, ""));
+        let text = || "x".to_owned();
+        let kind = match word {
+            "step" => EventKind::StepStart {
+                upstream: text(),
+                model: text(),
+                attempt: 1,
+                fallback: 0,
+                tools_offered: Vec::new(),
+            },
+            "end" => EventKind::StepEnd { finish: None, finish_raw: None, usage: None, segments: Vec::new() },
+            "text" => EventKind::ContentDelta { text: text() },
+            "think" => EventKind::Thinking { text: text() },
+            "args" => EventKind::ToolInputDelta { delta: text() },
+            "start" => EventKind::ToolStart { early: false, attempt: 1, client_id: None },
+            "done" => EventKind::ToolResult(ToolResult::new(&Outcome::Done(Output::default()), None, None)),
+            "ask" => EventKind::ApprovalRequest {
+                approval_id: "a".into(),
+                question: text(),
+                rule: text(),
+                expires_at: None,
+                arguments_hash: text(),
+            },
+            "answer" => EventKind::ApprovalResolved {
+                approval_id: "a".into(),
+                decision: Decision::Approve,
+                by: text(),
+                reason: None,
+                arguments_diff: None,
+                remember: None,
+            },
+            "retry" => EventKind::Waiting { reason: WaitReason::Retry, until: None, why: None },
+            _ => EventKind::TurnResumed { epoch: 1 },
+        };
+        Event {
+            turn_id: "t".into(),
+            seq: Seq(seq),
+            timestamp,
+            step: Some(1),
+            block: None,
+            tool_id: (!id.is_empty()).then(|| CallId::new(id)),
+            kind,
+        }
+    }
+
+    #[test]
+    fn each_moment_is_charged_once() {
+        check(
+            &[(0, "step"), (100, "think"), (150, "text"), (250, "text"), (300, "end")],
+            "first_token 100, thinking 50, text 150",
+            0,
+        );
+        // A tool beside the stream costs nothing; what is left of it does.
+        check(
+            &[(0, "step"), (10, "args a"), (20, "start a"), (60, "text"), (100, "end"), (130, "done a")],
+            "first_token 10, arguments 50, text 40, tool 30",
+            80,
+        );
+        // Two tools at once: the longer one is charged.
+        check(
+            &[(0, "step"), (0, "end"), (0, "start a"), (5, "start b"), (20, "done b"), (50, "done a")],
+            "tool 50",
+            0,
+        );
+        // A person is charged only while nothing runs.
+        check(
+            &[
+                (0, "step"),
+                (0, "end"),
+                (0, "ask a"),
+                (0, "start b"),
+                (30, "done b"),
+                (90, "answer a"),
+                (95, "start a"),
+            ],
+            "tool 30, approval_wait 60, engine 5",
+            0,
+        );
+        check(
+            &[(0, "step"), (10, "retry"), (510, "step"), (520, "text"), (530, "end")],
+            "first_token 10, retry 500, first_token 10, text 10",
+            0,
+        );
+        // The clock goes back: nothing is charged twice.
+        check(&[(100, "step"), (200, "text"), (150, "text"), (220, "end")], "first_token 100, text 20", 0);
+    }
+}

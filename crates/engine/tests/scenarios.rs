@@ -757,3 +757,186 @@ fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
     assert_eq!(told, ["newest"]);
     assert_eq!(world.message().calls().next().unwrap().seen_by_model, Some(false));
 }
+
+// --- what is not text and not a call --- R: W9
+
+#[test]
+fn refusals_pictures_sound_and_sources_are_kept() {
+    use throughline_engine::fold::Block;
+    use throughline_wire::{Hosted, Media, StepEvent};
+    let mut world = World::run("tools t:read\ntext a");
+    let media = Media { media_type: "image/png".into(), data: "AA==".into() };
+    world.model(StepEvent::Citation(serde_json::json!({"url": "https://example.org"})));
+    world.model(StepEvent::Image(media.clone()));
+    world.model(StepEvent::Audio { data: "QUE=".into(), transcript: "hello".into() });
+    world.model(StepEvent::Hosted(Hosted {
+        id: Some("h".into()),
+        name: "search".into(),
+        input: None,
+        output: None,
+    }));
+    let output = Some(serde_json::json!("found"));
+    world.model(StepEvent::Hosted(Hosted {
+        id: Some("h".into()),
+        name: "search".into(),
+        input: None,
+        output,
+    }));
+    world.line("refusal I cannot");
+    world.line("finish stop");
+    let message = world.message();
+    let kinds: Vec<String> = message
+        .blocks
+        .iter()
+        .map(|block| serde_json::to_value(block).unwrap()["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds, ["text", "image", "audio", "tool_call", "text"]);
+    assert_eq!(message.blocks[1], Block::Image(media));
+    assert!(matches!(&message.blocks[0], Block::Text { citations, .. } if citations.len() == 1));
+    assert!(matches!(&message.blocks[4], Block::Text { code: Some(code), .. } if code == "refusal"));
+    assert_eq!(message.calls().next().unwrap().output, "\"found\"");
+    assert!(outcomes(&world).is_empty(), "what the provider ran is no call of ours");
+}
+
+#[test]
+fn provider_state_is_kept_beside_the_log_and_echoed() {
+    use throughline_wire::{Dialect, ProviderState, StepEvent};
+    let mut world = World::run("tools t:read\ntext a\nopen A t\nseal A {}\nok A 1");
+    let state = ProviderState { dialect: Dialect::Anthropic, value: serde_json::json!({"signature": "s"}) };
+    world.model(StepEvent::Opaque(state.clone()));
+    world.line("finish tool_calls");
+    assert_eq!(world.beside.len(), 1);
+    let Message::Step(step) = &world.requests[1].messages[1] else { panic!("a step") };
+    assert_eq!(step.provider_state, Some(state));
+    let log = serde_json::to_string(&world.log).unwrap();
+    assert!(!log.contains("signature"), "it is never served");
+}
+
+// --- after a crash --- R: S3
+
+/// Restores from the log so far and takes over.
+fn take_over(world: &World, setup: &str) -> (throughline_engine::Turn, throughline_engine::Out) {
+    let mut turn =
+        throughline_engine::Turn::restore(script::setup(setup), script::start(), &world.log, &world.beside);
+    let mut out = throughline_engine::Out::default();
+    turn.resume(2, world.now + 1_000, &mut out);
+    (turn, out)
+}
+
+#[test]
+fn a_write_that_was_running_is_unknown_and_never_runs_again() {
+    let setup = "tools w:write r:read; parallel; approve; continue";
+    let world =
+        World::run(&format!("{setup}\nopen A w\nseal A {{}}\nopen B r\nseal B {{}}\nfinish tool_calls"));
+    let (_, out) = take_over(&world, setup);
+    let actions: Vec<String> = out.actions.iter().map(|action| format!("{action:?}")).collect();
+    let starts: Vec<&String> = actions.iter().filter(|action| action.starts_with("StartTool")).collect();
+    assert_eq!(starts.len(), 1, "{actions:#?}");
+    assert!(
+        starts[0].contains("t.2") && starts[0].contains("attempt: 2"),
+        "only the read runs again: {starts:?}"
+    );
+    let told = out.events.iter().find_map(|event| match &event.kind {
+        throughline_engine::EventKind::ToolResult(result) => Some(result.outcome()),
+        _ => None,
+    });
+    assert_eq!(told, Some(Outcome::Unknown));
+}
+
+#[test]
+fn a_lost_stream_is_kept_and_the_model_goes_on() {
+    let setup = "tools w:write; continue";
+    let world = World::run(&format!("{setup}\ntext so far\nopen A w\nargs A {{\"half"));
+    let (turn, out) = take_over(&world, setup);
+    assert!(!turn.is_over());
+    let request = out.actions.iter().find_map(|action| match action {
+        throughline_engine::Action::CallModel { request, .. } => Some(request),
+        _ => None,
+    });
+    let messages = &request.expect("the next step").messages;
+    let Message::Step(step) = &messages[1] else { panic!("a step") };
+    assert_eq!((step.text.as_str(), step.calls.len()), ("so far", 0), "a half call was not asked for");
+    assert!(matches!(messages.last(), Some(Message::User(_))), "it is asked to go on");
+}
+
+#[test]
+fn without_continue_the_turn_ends_as_interrupted() {
+    let setup = "tools w:write; approve";
+    let world = World::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
+    let (turn, out) = take_over(&world, setup);
+    assert!(turn.is_over());
+    let last = out.events.last().expect("an end");
+    assert_eq!(
+        last.kind,
+        throughline_engine::EventKind::StreamEnd { status: throughline_engine::TurnStatus::Interrupted }
+    );
+}
+
+#[test]
+fn a_question_survives_a_takeover() {
+    let setup = "tools w:write; continue";
+    let world = World::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
+    let (mut turn, out) = take_over(&world, setup);
+    assert!(out.actions.iter().any(|action| matches!(action, throughline_engine::Action::SetTimer { .. })));
+    let mut out = throughline_engine::Out::default();
+    let now = world.now + 2_000;
+    let version = 0;
+    let verdict = throughline_engine::Verdict::Valid;
+    turn.apply(throughline_engine::Input::Validated { call: "t.1".into(), version, verdict }, now, &mut out);
+    let answer = throughline_engine::Input::Approval {
+        question: throughline_engine::Question::All,
+        decision: throughline_engine::Decision::Approve,
+        by: "user".into(),
+        reason: None,
+    };
+    turn.apply(answer, now, &mut out);
+    assert!(
+        out.actions
+            .iter()
+            .any(|action| matches!(action, throughline_engine::Action::StartTool { attempt: 1, .. }))
+    );
+}
+
+// --- limits --- each with its test
+
+#[test]
+fn every_limit_of_a_turn_holds() {
+    use throughline_engine::EventKind;
+    use throughline_wire::{Problem, ProblemKind, StepEvent};
+    let mut setup = script::setup("tools t:read; parallel; barrier; iterations 50");
+    setup.limits.calls_per_turn_max = 1;
+    setup.limits.progress_events_max = 2;
+    setup.limits.problems_per_step_max = 3;
+    setup.limits.output_bytes_max = 10;
+    let mut world = World::new(setup);
+    for _ in 0..5 {
+        let kind = ProblemKind::IdChanged;
+        world.model(StepEvent::Problem(Problem { kind, at: 0, excerpt: String::new(), slot: None }));
+    }
+    for line in ["open A t", "seal A {}", "open B t", "seal B {}", "finish tool_calls"] {
+        world.line(line);
+    }
+    for _ in 0..5 {
+        world.line("progress A x");
+    }
+    world.line("ok A a long, long, long answer");
+    let count = |wanted: fn(&EventKind) -> bool| world.log.iter().filter(|event| wanted(&event.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Problem { .. })), 3);
+    assert_eq!(count(|kind| matches!(kind, EventKind::ToolProgress(_))), 2);
+    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
+    assert!(told[0].contains("bytes left out"), "{told:?}");
+    assert!(told[1].contains("calls_per_turn_max"), "{told:?}");
+}
+
+#[test]
+fn a_provider_may_pause_a_few_times() {
+    let mut setup = script::setup("tools t:read");
+    setup.limits.pauses_max = 2;
+    let mut world = World::new(setup);
+    for _ in 0..3 {
+        world.line("text part");
+        world.line("finish pause");
+    }
+    assert!(world.turn.is_over());
+    assert_eq!(world.requests.len(), 3);
+}

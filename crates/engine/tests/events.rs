@@ -1,0 +1,184 @@
+//! The events as JSON, and logs of earlier releases. R: E1
+
+mod script;
+
+use script::World;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use throughline_engine::fold::{Block, Message};
+use throughline_engine::{Event, EventKind, Turn};
+
+/// The types of design §6 that a turn of this release writes, each at least once in the logs below.
+const WRITTEN: [&str; 20] = [
+    "stream_start",
+    "step_start",
+    "step_end",
+    "block_start",
+    "block_end",
+    "content_delta",
+    "thinking",
+    "tool_use",
+    "tool_input_delta",
+    "tool_input",
+    "approval_request",
+    "approval_resolved",
+    "tool_start",
+    "tool_progress",
+    "tool_result",
+    "waiting",
+    "problem",
+    "session_stats",
+    "error",
+    "stream_end",
+];
+
+const LOGS: [(&str, &str); 3] = [
+    (
+        "v1-tools",
+        r#"tools weather:read calendar:write face:cosmetic; eager; serial; ask
+        http 429 1000
+        timer retry
+        think 嗯
+        text 好的
+        open A weather
+        args A {"city":"北京"}
+        balanced A {"city":"北京"}
+        +50
+        progress A 1/2
+        +100
+        ok A 晴
+        open B face
+        seal B {"name":"smile"}
+        ok B applied
+        open C calendar
+        seal C {"at":"9:00"}
+        finish tool_calls
+        +3000
+        approve C
+        +20
+        ok C saved
+        text 好了
+        finish stop"#,
+    ),
+    (
+        "v1-broken",
+        r#"tools weather:read; eager
+        text so far
+        open A weather
+        balanced A {"a":1}
+        ok A 1
+        reopen A
+        seal A {"a":2}
+        ok A 2
+        open B weather
+        args B {"half
+        cut"#,
+    ),
+    (
+        "v1-stopped",
+        r#"tools note:write; parallel; approve
+        open A note
+        seal A {}
+        open B wether
+        seal B {}
+        open C note
+        broken C {"x
+        finish tool_calls
+        progress A half
+        +1200
+        cancel
+        grace A"#,
+    ),
+];
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn lines(log: &[Event]) -> String {
+    log.iter().map(|event| serde_json::to_string(event).expect("JSON") + "\n").collect()
+}
+
+/// A log written by release 0.1 folds to what it folded to then: the files are never rewritten. `WRITE_LOGS=1` writes
+/// those that do not exist yet.
+#[test]
+fn logs_of_release_0_1_fold_as_they_did() {
+    for (name, script) in LOGS {
+        let (log_path, message_path) =
+            (folder("logs").join(format!("{name}.jsonl")), folder("vectors").join(format!("{name}.json")));
+        if std::env::var_os("WRITE_LOGS").is_some() && !log_path.exists() {
+            let world = World::run(script);
+            let message = serde_json::to_string_pretty(&world.message()).expect("JSON") + "\n";
+            std::fs::write(&log_path, lines(&world.log)).expect("the log is written");
+            std::fs::write(&message_path, message).expect("the vector is written");
+        }
+        let text = std::fs::read_to_string(&log_path).expect("a log");
+        let log: Vec<Event> =
+            text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+        let unknown = log.iter().filter(|event| event.kind == EventKind::Unrecognised).count();
+        assert_eq!(unknown, 0, "{name}");
+        let expected = std::fs::read_to_string(&message_path).expect("a vector");
+        let expected: Value = serde_json::from_str(&expected).expect("JSON");
+        assert_eq!(serde_json::to_value(Message::of(&log)).expect("JSON"), expected, "{name}");
+        // And the machine of this release restores from it.
+        let setup = script::setup(script.lines().next().unwrap_or_default());
+        assert!(Turn::restore(setup, script::start(), &log, &[]).is_over(), "{name}");
+    }
+}
+
+#[test]
+fn the_logs_hold_every_type_that_is_written() {
+    let logs: String = LOGS
+        .iter()
+        .map(|(name, _)| {
+            std::fs::read_to_string(folder("logs").join(format!("{name}.jsonl"))).expect("a log")
+        })
+        .collect();
+    for kind in WRITTEN {
+        assert!(logs.contains(&format!("\"type\":\"{kind}\"")), "{kind} is in no log");
+    }
+}
+
+#[test]
+fn an_event_is_one_flat_object() {
+    let world = World::run("tools t:read\ntext hi\nfinish stop");
+    let all: Vec<Value> = world.log.iter().map(|event| serde_json::to_value(event).expect("JSON")).collect();
+    let t = script::START;
+    assert_eq!(
+        all[..6],
+        [
+            json!({"type": "stream_start", "turn_id": "t", "seq": 1, "timestamp": t, "v": 1, "message_id": "m",
+                   "agent": "default", "mode": "native", "input": [{"type": "text", "text": "hi"}]}),
+            json!({"type": "step_start", "turn_id": "t", "seq": 2, "timestamp": t, "step": 1, "upstream": "up",
+                   "model": "m", "attempt": 1, "tools_offered": ["t"]}),
+            json!({"type": "block_start", "turn_id": "t", "seq": 3, "timestamp": t, "step": 1, "block": 0, "kind": "text"}),
+            json!({"type": "content_delta", "turn_id": "t", "seq": 4, "timestamp": t, "step": 1, "block": 0, "text": "hi"}),
+            json!({"type": "block_end", "turn_id": "t", "seq": 5, "timestamp": t, "step": 1, "block": 0}),
+            json!({"type": "step_end", "turn_id": "t", "seq": 6, "timestamp": t, "step": 1, "finish": "stop", "finish_raw": "stop"}),
+        ]
+    );
+    assert_eq!(
+        all[7],
+        json!({"type": "stream_end", "turn_id": "t", "seq": 8, "timestamp": t, "status": "completed"})
+    );
+}
+
+/// Readers ignore types, kinds and fields that they do not know.
+#[test]
+fn what_a_later_release_adds_is_ignored() {
+    let log = [
+        json!({"type": "stream_start", "turn_id": "t", "seq": 1, "timestamp": 1, "v": 2, "message_id": "m", "agent": "a",
+               "mode": "native", "input": [], "mood": "new field"}),
+        json!({"type": "hologram", "turn_id": "t", "seq": 2, "timestamp": 2, "depth": {"of": "field"}}),
+        json!({"type": "block_start", "turn_id": "t", "seq": 3, "timestamp": 3, "block": 0, "kind": "smell", "data": 1}),
+        json!({"type": "block_start", "turn_id": "t", "seq": 4, "timestamp": 4, "block": 1, "kind": "text"}),
+        json!({"type": "content_delta", "turn_id": "t", "seq": 5, "timestamp": 5, "block": 1, "text": "hi"}),
+    ];
+    let log: Vec<Event> =
+        log.into_iter().map(|event| serde_json::from_value(event).expect("an event")).collect();
+    assert_eq!(log[1].kind, EventKind::Unrecognised);
+    let message = Message::of(&log);
+    assert_eq!(message.text(), "hi");
+    assert_eq!(message.blocks[0], Block::Unrecognised, "places stay right");
+    assert_eq!(message.seq.0, 5);
+}

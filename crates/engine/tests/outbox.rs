@@ -1,0 +1,102 @@
+//! Who waits for whom. R: design §3a
+
+mod script;
+
+use throughline_engine::{Action, Event, EventKind, Input, Out, Outbox, Seq, TimerId};
+use throughline_wire::{Arguments, NotStarted, Outcome};
+
+fn event(seq: u64, text: &str) -> Event {
+    Event {
+        turn_id: "t".into(),
+        seq: Seq(seq),
+        timestamp: 0,
+        step: None,
+        block: None,
+        tool_id: None,
+        kind: EventKind::ContentDelta { text: text.into() },
+    }
+}
+
+fn timer(n: i64) -> Action {
+    Action::SetTimer { id: TimerId::Retry { step: 1, attempt: 1 }, at: n }
+}
+
+fn start() -> Action {
+    let arguments = Arguments::from_value(serde_json::json!({}));
+    Action::StartTool {
+        call: "a".into(),
+        attempt: 1,
+        tool: "t".into(),
+        arguments,
+        early: throughline_engine::Early::No,
+    }
+}
+
+fn out(events: Vec<Event>, actions: Vec<Action>) -> Out {
+    Out { events, actions, beside: Vec::new() }
+}
+
+#[test]
+fn actions_wait_for_the_append_of_their_events() {
+    let mut outbox = Outbox::new();
+    assert!(outbox.push(&mut out(vec![event(1, "a")], vec![timer(1)])).is_empty());
+    let append = outbox.next_append().expect("something to append");
+    assert_eq!(append.events.len(), 1);
+    // What comes while an append is in flight waits for the next one, actions without events too.
+    assert!(outbox.push(&mut out(vec![event(2, "b")], vec![])).is_empty());
+    assert!(outbox.push(&mut out(vec![], vec![timer(2)])).is_empty());
+    assert!(outbox.next_append().is_none() && outbox.ready().is_empty());
+    assert_eq!(outbox.acknowledged().actions, [timer(1)]);
+    assert!(outbox.ready().is_empty());
+    assert_eq!(outbox.next_append().expect("the rest").events[0].seq, Seq(2));
+    assert_eq!(outbox.acknowledged().actions, [timer(2)]);
+    // With nothing to wait for, an action is ready at once.
+    assert!(outbox.push(&mut out(vec![], vec![timer(3)])).is_empty());
+    assert_eq!(outbox.ready(), [timer(3)]);
+    assert!(outbox.is_empty());
+}
+
+#[test]
+fn a_cancel_between_intent_and_start_means_it_never_started() {
+    for in_flight in [true, false] {
+        let mut outbox = Outbox::new();
+        assert!(outbox.push(&mut out(vec![event(1, "intent")], vec![start()])).is_empty());
+        if in_flight {
+            assert!(outbox.next_append().is_some());
+        }
+        let cancel = Action::CancelTool { call: "a".into(), attempt: 1 };
+        let back = outbox.push(&mut out(vec![event(2, "cancel")], vec![cancel]));
+        let outcome = Outcome::NotStarted(NotStarted::Stopped);
+        assert_eq!(back, [Input::ToolEnded { call: "a".into(), attempt: 1, outcome }]);
+        while outbox.next_append().is_some() {
+            assert!(outbox.acknowledged().actions.is_empty());
+        }
+    }
+}
+
+#[test]
+fn after_a_refusal_nothing_leaves() {
+    let mut outbox = Outbox::new();
+    assert!(outbox.push(&mut out(vec![event(1, "a")], vec![start()])).is_empty());
+    assert!(outbox.next_append().is_some());
+    outbox.refused();
+    assert!(outbox.acknowledged().actions.is_empty());
+    assert!(outbox.push(&mut out(vec![event(2, "b")], vec![timer(1)])).is_empty());
+    assert!(outbox.next_append().is_none() && outbox.ready().is_empty());
+}
+
+#[test]
+fn the_gap_is_bounded_in_events_and_bytes() {
+    let mut outbox = Outbox::new();
+    for seq in 1..Outbox::EVENTS_MAX as u64 {
+        assert!(outbox.push(&mut out(vec![event(seq, "")], vec![])).is_empty());
+    }
+    assert!(!outbox.is_full());
+    assert!(outbox.push(&mut out(vec![event(4_096, "")], vec![])).is_empty());
+    assert!(outbox.is_full());
+    assert!(outbox.next_append().is_some() && outbox.is_full(), "in flight counts");
+    outbox.acknowledged();
+    assert!(!outbox.is_full());
+    assert!(outbox.push(&mut out(vec![event(1, &"x".repeat(Outbox::BYTES_MAX))], vec![])).is_empty());
+    assert!(outbox.is_full());
+}

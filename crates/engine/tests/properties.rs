@@ -1,0 +1,170 @@
+//! Properties over drawn turns.
+
+mod script;
+
+use proptest::prelude::*;
+use script::World;
+use std::collections::BTreeSet;
+use throughline_engine::fold::{Message as Folded, merge_adjacent};
+use throughline_engine::{Event, EventKind, Out, Turn};
+use throughline_wire::{ClosedStep, Message};
+
+/// A step of harmless calls: text, and calls of pure and read tools that answer by their arguments alone.
+fn step() -> impl Strategy<Value = String> {
+    let call = (0..3u8, 0..3u8, prop::bool::ANY, prop::bool::ANY);
+    (prop::collection::vec(call, 1..4), prop::bool::ANY).prop_map(|(calls, reopens)| {
+        let mut lines = String::from("text hi\n");
+        for (at, (tool, argument, explicit, prose)) in calls.into_iter().enumerate() {
+            let label = char::from(b'A' + at as u8);
+            let (name, seal) =
+                (["p", "r", "s"][usize::from(tool)], if explicit { "seal" } else { "balanced" });
+            lines.push_str(&format!("open {label} {name}\nargs {label} {{\n"));
+            if reopens && at == 1 {
+                lines.push_str(&format!("{seal} {label} {{\"q\":99}}\nreopen {label}\n"));
+            }
+            lines.push_str(&format!("{seal} {label} {{\"q\":{argument}}}\n"));
+            if prose {
+                lines.push_str("text and\n");
+            }
+        }
+        lines + "finish tool_calls\n"
+    })
+}
+
+/// Runs steps to the end; tools answer by their arguments, `lag` inputs after their start.
+fn run(rule: &str, steps: &[String], lag: usize) -> World {
+    let mut world = World::run(&format!("tools p:pure r:read s:read; iterations 50; {rule}"));
+    for step in steps {
+        let mut waited = 0;
+        for line in step.lines() {
+            world.line(line);
+            waited += 1;
+            if waited > lag {
+                answer(&mut world, 1);
+                waited = 0;
+            }
+        }
+        answer(&mut world, usize::MAX);
+        // The loop guard may ask; this person always agrees.
+        for _ in 0..10 {
+            world.line("approve all");
+            answer(&mut world, usize::MAX);
+        }
+    }
+    if !world.turn.is_over() {
+        world.line("finish stop");
+    }
+    world
+}
+
+fn answer(world: &mut World, most: usize) {
+    for _ in 0..most.min(64) {
+        let closed: BTreeSet<_> = world
+            .log
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::ToolResult(_)))
+            .filter_map(|event| event.tool_id.clone())
+            .collect();
+        let next = world.running.iter().position(|(call, _)| !closed.contains(call));
+        let Some((call, attempt)) = next.map(|at| world.running.remove(at)) else { return };
+        let input = world.log.iter().rev().find_map(|event| match &event.kind {
+            EventKind::ToolInput(input) if event.tool_id.as_ref() == Some(&call) => input.arguments.clone(),
+            _ => None,
+        });
+        let outcome =
+            throughline_wire::Outcome::Done(throughline_wire::Output::text(format!("of {input:?}")));
+        world.apply(throughline_engine::Input::ToolEnded { call, attempt, outcome });
+    }
+}
+
+/// History without our ids: an early start that was contradicted gets a new one.
+fn anonymous(world: &World) -> Vec<Message> {
+    let mut history = world.turn.history().expect("closed");
+    for message in &mut history {
+        if let Message::Step(ClosedStep { calls, .. }) = message {
+            calls.iter_mut().for_each(|(call, _)| call.id = "".into());
+        }
+    }
+    history
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// R: T6, M1: eager and barrier, serial and parallel, end in the same history for pure and read tools.
+    #[test]
+    fn eager_and_barrier_end_in_the_same_history(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
+        let barrier = run("barrier; serial", &steps, lag);
+        for rule in ["eager; serial", "eager; parallel", "barrier; parallel"] {
+            let other = run(rule, &steps, lag);
+            prop_assert_eq!(anonymous(&other), anonymous(&barrier), "{}\n{:#?}", rule, other.lines);
+        }
+    }
+
+    /// R: T9, M10: every call that a request speaks of has its outcome, in recorded order, once.
+    #[test]
+    fn requests_hold_pairs_in_order(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
+        let world = run("eager; parallel", &steps, lag);
+        prop_assert_eq!(world.requests.len(), steps.len() + 1);
+        for (n, request) in world.requests.iter().enumerate() {
+            let told: Vec<&ClosedStep> = request.messages.iter().filter_map(|message| match message {
+                Message::Step(step) => Some(step),
+                Message::User(_) => None,
+            }).collect();
+            prop_assert_eq!(told.len(), n);
+            for (step, script) in told.iter().zip(&steps) {
+                let opened: Vec<&str> = script.lines().filter_map(|line| line.strip_prefix("open ")).map(|rest| &rest[2..]).collect();
+                let names: Vec<&str> = step.calls.iter().map(|(call, _)| call.name.as_str()).collect();
+                prop_assert_eq!(names, opened);
+            }
+        }
+    }
+
+    /// R: design §3a: a machine restored from any part of the log and given the rest equals the live one; so does
+    /// the fold; joined deltas fold the same.
+    #[test]
+    fn a_log_restores_at_every_event(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
+        let world = run("eager; serial", &steps, lag);
+        let whole = Folded::of(&world.log);
+        for cut in 0..=world.log.len() {
+            let mut turn = restored(&world.log[..cut]);
+            world.log[cut..].iter().for_each(|event| turn.absorb(event));
+            world.beside.iter().for_each(|beside| turn.absorb_beside(beside));
+            prop_assert!(turn.knows_the_same_as(&world.turn), "cut at {}", cut);
+
+            let snapshot = serde_json::to_string(&Folded::of(&world.log[..cut])).expect("JSON");
+            let mut message: Folded = serde_json::from_str(&snapshot).expect("a message");
+            world.log[cut..].iter().for_each(|event| message.absorb(event));
+            prop_assert_eq!(&message, &whole);
+        }
+        let mut merged = world.log.clone();
+        merge_adjacent(&mut merged);
+        prop_assert_eq!(Folded::of(&merged), whole);
+    }
+
+    /// R: S3: a crash after any event, then a takeover: every call gets one outcome and the turn ends.
+    #[test]
+    fn a_crash_after_any_event_ends_truthfully(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
+        let world = run("eager; serial", &steps, lag);
+        for cut in 1..world.log.len() {
+            let mut turn = restored(&world.log[..cut]);
+            let mut out = Out::default();
+            turn.resume(2, world.now, &mut out);
+            prop_assert!(turn.is_over(), "cut at {}", cut);
+            let mut log = world.log[..cut].to_vec();
+            log.extend(out.events);
+            let uses = log.iter().filter(|event| matches!(event.kind, EventKind::ToolUse { .. })).count();
+            let results = log.iter().filter(|event| matches!(event.kind, EventKind::ToolResult(_))).count();
+            prop_assert_eq!(uses, results, "cut at {}", cut);
+            prop_assert!(turn.history().is_some());
+        }
+    }
+}
+
+/// A machine that knows a part of the log, after a way through JSON.
+fn restored(events: &[Event]) -> Turn {
+    let json: Vec<String> = events.iter().map(|event| serde_json::to_string(event).expect("JSON")).collect();
+    let events: Vec<Event> = json.iter().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    let setup = script::setup("tools p:pure r:read s:read; iterations 50; eager; serial");
+    Turn::restore(setup, script::start(), &events, &[])
+}

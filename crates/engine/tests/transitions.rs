@@ -1,0 +1,113 @@
+//! Every input in every phase: what follows, as a table. R: design §8 (transitions are total)
+
+mod script;
+
+use script::World;
+use throughline_engine::{
+    Action, ApprovalId, Decision, FailureKind, Input, Out, Progress, Question, TimerId, UpstreamFailure,
+    Verdict,
+};
+use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent};
+
+/// How each phase is reached, all with call `t.1` = A and, where there is a second, `t.2` = B.
+const PHASES: [(&str, &str); 6] = [
+    ("connecting", "tools r:read w:write; parallel"),
+    ("streaming", "tools r:read w:write; parallel\nopen A r\nseal A {}\nopen B w\nargs B {"),
+    ("backoff", "tools r:read w:write; parallel\nhttp 503"),
+    (
+        "settling",
+        "tools r:read w:write; parallel\nopen A r\nseal A {}\nopen B w\nseal B {}\nfinish tool_calls",
+    ),
+    (
+        "stopping",
+        "tools r:read w:write; parallel\nopen A r\nseal A {}\nopen B w\nseal B {}\nfinish tool_calls\ncancel",
+    ),
+    ("over", "tools r:read w:write; parallel\nfinish stop"),
+];
+
+fn inputs() -> Vec<(&'static str, Input)> {
+    let a = || CallId::new("t.1");
+    let model = |step, attempt, event| Input::Model { step, attempt, event };
+    let text = || StepEvent::Text("x".into());
+    let done = || Outcome::Done(Output::text("x"));
+    let approval =
+        |question, decision| Input::Approval { question, decision, by: "user".into(), reason: None };
+    let failure = || UpstreamFailure {
+        kind: FailureKind::Connect,
+        status: None,
+        message: String::new(),
+        retry_after_ms: None,
+    };
+    let b1 = || ApprovalId::new("t.2.a1");
+    vec![
+        ("text", model(1, 1, text())),
+        ("text of another attempt", model(1, 9, text())),
+        ("text of another step", model(9, 1, text())),
+        ("finish", model(1, 1, StepEvent::Finish { reason: FinishReason::Stop, raw: None })),
+        ("end", model(1, 1, StepEvent::End(End::Complete))),
+        ("end cut", model(1, 1, StepEvent::End(End::Truncated))),
+        ("failure", Input::ModelFailed { step: 1, attempt: 1, failure: failure() }),
+        ("failure of another attempt", Input::ModelFailed { step: 1, attempt: 9, failure: failure() }),
+        ("check of nobody", Input::Validated { call: "no".into(), version: 0, verdict: Verdict::Valid }),
+        ("check once more", Input::Validated { call: a(), version: 0, verdict: Verdict::Valid }),
+        ("progress A", Input::ToolProgress { call: a(), attempt: 1, progress: Progress::default() }),
+        (
+            "progress of another start",
+            Input::ToolProgress { call: a(), attempt: 9, progress: Progress::default() },
+        ),
+        ("end A", Input::ToolEnded { call: a(), attempt: 1, outcome: done() }),
+        ("end of another start", Input::ToolEnded { call: a(), attempt: 9, outcome: done() }),
+        ("end of nobody", Input::ToolEnded { call: "no".into(), attempt: 1, outcome: done() }),
+        ("approve B", approval(Question::One(b1()), Decision::Approve)),
+        ("deny B", approval(Question::One(b1()), Decision::Deny)),
+        ("approve nothing", approval(Question::One("no".into()), Decision::Approve)),
+        ("approve all", approval(Question::All, Decision::Approve)),
+        ("cancel", Input::Cancel),
+        ("cancel A", Input::CancelCall { call: a() }),
+        ("cancel B", Input::CancelCall { call: "t.2".into() }),
+        ("cancel nobody", Input::CancelCall { call: "no".into() }),
+        ("timer retry", Input::Timer { id: TimerId::Retry { step: 1, attempt: 2 } }),
+        ("timer of another retry", Input::Timer { id: TimerId::Retry { step: 1, attempt: 9 } }),
+        ("timer approval B", Input::Timer { id: TimerId::Approval(b1()) }),
+        ("timer tool A", Input::Timer { id: TimerId::Tool { call: a(), attempt: 1 } }),
+        ("timer of another start", Input::Timer { id: TimerId::Tool { call: a(), attempt: 9 } }),
+        ("timer grace A", Input::Timer { id: TimerId::CancelGrace { call: a(), attempt: 1 } }),
+    ]
+}
+
+/// What follows: events by type, then actions with `!`.
+fn follows(script: &str, input: Input) -> String {
+    let mut world = World::run(script);
+    let mut out = Out::default();
+    world.turn.apply(input, world.now, &mut out);
+    let mut words: Vec<String> = Vec::new();
+    for event in &out.events {
+        let json = serde_json::to_value(event).expect("JSON");
+        let kind = json["type"].as_str().expect("a type");
+        let detail = json["status"].as_str().or(json["reason"].as_str()).or(json["code"].as_str());
+        words.push(detail.map_or_else(|| kind.to_owned(), |detail| format!("{kind}:{detail}")));
+    }
+    for action in &out.actions {
+        let name = format!("{action:?}");
+        words.push(format!("!{}", name.split([' ', '(']).next().unwrap_or_default()));
+    }
+    if words.is_empty() { "-".into() } else { words.join(" ") }
+}
+
+#[test]
+fn every_input_in_every_phase() {
+    let mut table = String::new();
+    for (phase, script) in PHASES {
+        table.push_str(&format!("{phase}\n"));
+        for (name, input) in inputs() {
+            table.push_str(&format!("  {name} = {}\n", follows(script, input)));
+        }
+    }
+    let expected = include_str!("transitions.txt");
+    if let Some((line, (is, was))) =
+        (1..).zip(table.lines().zip(expected.lines())).find(|(_, (is, was))| is != was)
+    {
+        panic!("line {line} of transitions.txt\n  is  {is}\n  was {was}\n\nthe whole table:\n{table}");
+    }
+    assert_eq!(table.lines().count(), expected.lines().count(), "{table}");
+}
