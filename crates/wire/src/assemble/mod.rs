@@ -257,12 +257,10 @@ impl Assembly {
 
     /// Appends the body of a JSON string (escapes still in it), joining halves of surrogate pairs.
     pub(crate) fn append_body(&mut self, slot: Slot, body: &str, out: Sink<'_>, at: u64) {
-        let Some(call) = self.call_mut(slot) else { return };
+        let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
         let mut carry = std::mem::take(&mut call.carry);
         let text = decode_string(body, &mut carry);
-        if let Some(call) = self.call_mut(slot) {
-            call.carry = carry;
-        }
+        call.carry = carry;
         self.append(slot, &text, out, at);
     }
 
@@ -271,47 +269,56 @@ impl Assembly {
         if text.is_empty() {
             return;
         }
-        let limit = self.arguments_bytes_max;
-        let Some(call) = self.call_mut(slot) else { return };
-        if call.text().len() + text.len() > limit {
-            if !std::mem::replace(&mut call.too_large, true) {
-                let limit = "arguments_bytes_max".to_owned();
-                report(out, ProblemKind::LimitReached { limit }, at, text, Some(slot));
-            }
+        let Some(call) = self.calls.get(slot.0 as usize) else { return };
+        let fits = call.text().len() + text.len() <= self.arguments_bytes_max;
+        let is_flowing = fits && call.announced && call.ending == Ending::Open;
+        if !is_flowing && self.prepare(slot, text, fits, out, at).is_none() {
             return;
         }
-        if call.ending != Ending::Open {
-            if call.ending == Ending::Broken || text.trim_ascii().is_empty() {
-                return;
-            }
-            self.reopen(slot, text, out, at);
-        }
-        self.announce_if_named(slot, out);
-        let placeholders = self.profile.placeholder_arguments || self.profile.cumulative_arguments;
-        let Some(call) = self.call_mut(slot) else { return };
+        let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
         if call.kind == CallKind::Custom {
             call.free_text.push_str(text);
         } else {
+            let known = call.reader.text();
             if call.cumulative && call.fragments > 0 {
-                call.cumulative = text.starts_with(&call.reader.text()[call.last_fragment_at..]);
+                call.cumulative = text.starts_with(&known[call.last_fragment_at..]);
             }
             call.fragments = call.fragments.saturating_add(1);
-            call.last_fragment_at = call.reader.text().len();
+            call.last_fragment_at = known.len();
             call.reader.push(text);
         }
         if call.announced {
             out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(text) });
+            // Closed at the top level: evidence, unless it could be a placeholder or a snapshot. `{}` never is.
+            if call.reader.is_closed()
+                && call.kind == CallKind::Function
+                && !(self.profile.placeholder_arguments || self.profile.cumulative_arguments)
+                && call.reader.text().trim_ascii_start().starts_with('{')
+                && !is_empty_object(call.reader.text())
+            {
+                self.seal_if_whole(slot, Seal::Balanced, out, at);
+            }
         }
-        // Closed at the top level: evidence, unless it could be a placeholder or a snapshot. `{}` never is.
-        if call.kind == CallKind::Function
-            && call.announced
-            && !placeholders
-            && call.reader.is_closed()
-            && call.reader.text().trim_ascii_start().starts_with('{')
-            && !is_empty_object(call.reader.text())
-        {
-            self.seal_if_whole(slot, Seal::Balanced, out, at);
+    }
+
+    /// What has to happen before text can be appended to a call that is not simply flowing; `None`: it cannot be.
+    fn prepare(&mut self, slot: Slot, text: &str, fits: bool, out: Sink<'_>, at: u64) -> Option<()> {
+        let call = self.call_mut(slot)?;
+        if !fits {
+            if !std::mem::replace(&mut call.too_large, true) {
+                let limit = "arguments_bytes_max".to_owned();
+                report(out, ProblemKind::LimitReached { limit }, at, text, Some(slot));
+            }
+            return None;
         }
+        if call.ending != Ending::Open {
+            if call.ending == Ending::Broken || text.trim_ascii().is_empty() {
+                return None;
+            }
+            self.reopen(slot, text, out, at);
+        }
+        self.announce_if_named(slot, out);
+        Some(())
     }
 
     /// The whole argument text, once more or for the first time: a snapshot replaces, it is never appended (P3).

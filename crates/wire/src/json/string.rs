@@ -37,7 +37,13 @@ pub(crate) fn decode_string<'a>(body: &'a str, carry: &mut Surrogates) -> Cow<'a
     if body.is_empty() {
         return Cow::Borrowed(body);
     }
-    let Some(first) = memchr::memchr(b'\\', body.as_bytes()) else {
+    let bytes = body.as_bytes();
+    // Tokens are a few bytes long: setting up the vector search would cost more than the search.
+    let first = match bytes.len() {
+        0..=32 => bytes.iter().position(|byte| *byte == b'\\'),
+        _ => memchr::memchr(b'\\', bytes),
+    };
+    let Some(first) = first else {
         return match carry.finish() {
             None => Cow::Borrowed(body),
             Some(replacement) => Cow::Owned(format!("{replacement}{body}")),

@@ -1,7 +1,6 @@
 //! Every grammar of the wire notes' section L, whole, cut, quoted and hostile.
 
 use super::*;
-use std::time::{Duration, Instant};
 
 /// One line for each call: `format name arguments [id]`.
 fn found(text: &str, offered: &[&str]) -> Vec<String> {
@@ -391,7 +390,7 @@ fn spans_cover_the_markup() {
 
 #[test]
 fn hostile_texts_take_linear_time() {
-    const BYTES: usize = 256 << 10;
+    const BYTES: usize = 1 << 20;
     for seed in [
         "<tool_call>",
         "<tool_call>{",
@@ -433,9 +432,8 @@ fn hostile_texts_take_linear_time() {
         // Without closers, and with all of them at the far end: each opener finds one there, and gets nowhere.
         for end in ["", "\"}</parameter></arg_key></arg_value></|DSML|parameter>"] {
             let text = seed.repeat(BYTES / seed.len()) + end;
-            let start = Instant::now();
+            // No clock: quadratic work on a megabyte takes minutes for each seed, so this test fails by not ending.
             find_leaked(&text, &[]);
-            assert!(start.elapsed() < Duration::from_secs(5), "{seed:?} took {:?}", start.elapsed());
         }
     }
 }

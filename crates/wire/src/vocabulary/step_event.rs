@@ -296,8 +296,6 @@ pub enum ProblemKind {
     },
     /// The upstream began a second generation in the same stream.
     Restarted,
-    /// Bytes after the end marker; ignored.
-    AfterEnd,
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
 }
