@@ -133,23 +133,42 @@ pub enum SeenChoice {
     Named(String),
 }
 
+/// How notes begin that Throughline itself puts into a turn in the user's place (loop guard, continuation).
+const NOTE: &str = "[Note from the system:";
+
+/// How the text begins that comes with the pictures of results, where a result cannot hold them.
+const PICTURES_OF_RESULTS: [&str; 2] = ["Output of ", "Pictures returned by the tools"];
+
 impl Seen {
-    /// The text of the last user message.
-    pub fn user_text(&self) -> &str {
-        self.messages
-            .iter()
-            .rev()
-            .find_map(|message| match message {
-                SeenMessage::User { text, .. } => Some(text.as_str()),
-                _ => None,
-            })
-            .unwrap_or_default()
+    /// The last thing that the user said: not a note in the user's place, and not the pictures of the results before.
+    pub fn question(&self) -> Option<&SeenMessage> {
+        self.messages.get(self.question_at()?)
     }
 
-    /// Everything after the last user message.
+    fn question_at(&self) -> Option<usize> {
+        let is_question = |at: &usize| match &self.messages[*at] {
+            SeenMessage::User { text, images, .. } => {
+                let after_results = *at > 0 && matches!(self.messages[*at - 1], SeenMessage::Results(_));
+                let is_picture = !images.is_empty()
+                    && (text.is_empty() || PICTURES_OF_RESULTS.iter().any(|mark| text.starts_with(mark)));
+                !(text.starts_with(NOTE) || after_results && is_picture)
+            }
+            _ => false,
+        };
+        (0..self.messages.len()).rev().find(is_question)
+    }
+
+    /// Its text.
+    pub fn user_text(&self) -> &str {
+        match self.question() {
+            Some(SeenMessage::User { text, .. }) => text,
+            _ => "",
+        }
+    }
+
+    /// Everything after the last thing that the user said.
     pub fn since_user(&self) -> &[SeenMessage] {
-        let is_user = |message: &SeenMessage| matches!(message, SeenMessage::User { .. });
-        let start = self.messages.iter().rposition(is_user).map_or(0, |at| at + 1);
+        let start = self.question_at().map_or(0, |at| at + 1);
         &self.messages[start..]
     }
 

@@ -371,3 +371,23 @@ async fn it_understands_the_built_in_tools() {
     }
     assert_eq!(upstream.violations(), []);
 }
+
+/// R: T10: a note in the user's place (loop guard), or the picture of a result, is not a new question.
+#[tokio::test]
+async fn notes_and_pictures_of_results_do_not_change_the_subject() {
+    let upstream = demo().await;
+    let call = json!({"id": "a", "type": "function", "function": {"name": "time_now", "arguments": "{}"}});
+    for after in [
+        json!("[Note from the system: you are going in circles (time.now). Do not repeat these calls.]"),
+        json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]),
+    ] {
+        let body = json!({"model": "demo", "messages": [
+            {"role": "user", "content": "现在几点？"}, {"role": "assistant", "content": null, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "2026-11-21T09:05:00+00:00"},
+            {"role": "user", "content": after}]});
+        let reply = post(&upstream, "/v1/chat/completions", &body).await.json();
+        let said = reply["choices"][0]["message"]["content"].as_str().unwrap_or_default();
+        assert!(said.contains("**09:05**"), "{said}");
+        assert_eq!(upstream.requests().last().map(|seen| seen.step()), Some(2));
+    }
+}

@@ -13,10 +13,11 @@ impl Language {
     /// Of the last user message that says anything in either.
     pub fn of(seen: &Seen) -> Self {
         let texts = seen.messages.iter().rev().filter_map(|message| match message {
-            SeenMessage::User { text, .. } => Some(text),
+            SeenMessage::User { text, .. } => Some(text.as_str()),
             _ => None,
         });
-        texts.filter_map(|text| of_text(text)).next().unwrap_or(Self::English)
+        let texts = std::iter::once(seen.user_text()).chain(texts);
+        texts.filter_map(of_text).next().unwrap_or(Self::English)
     }
 
     /// One of two texts.

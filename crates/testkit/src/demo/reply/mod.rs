@@ -60,11 +60,11 @@ pub(super) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn of(seen: &'a Seen) -> Self {
-        let last_user = seen.messages.iter().rev().find_map(|message| match message {
-            SeenMessage::User { text, images, .. } => Some((text.as_str(), images.as_slice())),
+        let question = match seen.question() {
+            Some(SeenMessage::User { text, images, .. }) => Some((text.as_str(), images.as_slice())),
             _ => None,
-        });
-        let (text, images) = last_user.unwrap_or_default();
+        };
+        let (text, images) = question.unwrap_or_default();
         let answered = seen.answered();
         let answered = answered.into_iter().map(|(call, result)| (call, Told::read(&result.text))).collect();
         Self { seen, language: Language::of(seen), text, images, answered }

@@ -39,6 +39,11 @@ const EXAMPLES: &[(&str, [&str; 2], [&str; 2])] = &[
         ["and mend it", "然后自己纠正"],
     ),
     (
+        "time_now",
+        ["Call the clock again and again", "不停地看时钟"],
+        ["and who puts an end to it", "看谁来叫停"],
+    ),
+    (
         "",
         ["Give me a long answer", "来一篇长文"],
         ["headings, a list, a table, code", "标题、列表、表格、代码"],
