@@ -390,7 +390,7 @@ fn spans_cover_the_markup() {
 
 #[test]
 fn hostile_texts_take_linear_time() {
-    const BYTES: usize = 1 << 20;
+    const BYTES: usize = 256 << 10;
     for seed in [
         "<tool_call>",
         "<tool_call>{",
@@ -432,7 +432,7 @@ fn hostile_texts_take_linear_time() {
         // Without closers, and with all of them at the far end: each opener finds one there, and gets nowhere.
         for end in ["", "\"}</parameter></arg_key></arg_value></|DSML|parameter>"] {
             let text = seed.repeat(BYTES / seed.len()) + end;
-            // No clock: quadratic work on a megabyte takes minutes for each seed, so this test fails by not ending.
+            // No clock: quadratic work takes ten seconds and more for each seed, and the whole suite minutes.
             find_leaked(&text, &[]);
         }
     }
