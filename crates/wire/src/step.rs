@@ -327,7 +327,7 @@ impl<'s> Step<'s> {
         };
         if before != Some(merged) {
             self.state.usage = Some(merged);
-            self.state.touch();
+            self.forget_frames();
             (self.sink)(StepEvent::Usage(merged));
         }
     }
@@ -338,7 +338,8 @@ impl<'s> Step<'s> {
         if !raw.is_empty() && known.as_ref().is_none_or(|known| (known.0, known.1.as_str()) != (reason, raw))
         {
             *known = Some((reason, raw.to_owned()));
-            self.state.touch();
+            // A frame that says the former reason again would change it back.
+            self.forget_frames();
         }
     }
 

@@ -80,7 +80,7 @@ impl Decoder {
                 let sources = sources.to_value();
                 if self.sources.as_ref() != Some(&sources) {
                     self.sources = Some(sources);
-                    step.notice_change();
+                    step.forget_frames();
                 }
                 break;
             }

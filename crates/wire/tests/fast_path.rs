@@ -1,0 +1,127 @@
+//! Events that look like an earlier one and mean something else. In one piece they may take the fast path; byte by
+//! byte they never can; both must say the same. // R: P1, W2
+
+use throughline_wire::{DecodeOptions, Dialect, Reply, StepDecoder};
+
+fn reply(pieces: &[&[u8]]) -> Reply {
+    let mut decoder = StepDecoder::new(Dialect::OpenaiChat, DecodeOptions::default());
+    let mut reply = Reply::default();
+    for piece in pieces {
+        decoder.push(piece, &mut |event| reply.apply(event));
+    }
+    decoder.finish(&mut |event| reply.apply(event));
+    reply
+}
+
+/// Each chunk is an event; the reply to all of them, checked to be the same byte by byte and event by event.
+fn check(chunks: &[&str]) -> Reply {
+    let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let body = events.concat();
+    let whole = reply(&[body.as_bytes()]);
+    let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+    assert_eq!(whole, reply(&bytes), "byte by byte");
+    let events: Vec<&[u8]> = events.iter().map(String::as_bytes).collect();
+    assert_eq!(whole, reply(&events), "event by event");
+    whole
+}
+
+fn text(text: &str, rest: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}{rest}}}]}}"#)
+}
+
+fn arguments(index: u32, text: &str) -> String {
+    format!(
+        r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{index},"function":{{"arguments":"{text}"}}}}]}}}}]}}"#
+    )
+}
+
+fn opens(index: u32, id: &str) -> String {
+    format!(
+        r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{index},"id":"{id}","function":{{"name":"f","arguments":""}}}}]}}}}]}}"#
+    )
+}
+
+#[test]
+fn a_finish_reason_that_changes_and_changes_back() {
+    let stop = |letter: &str| text(letter, r#","finish_reason":"stop""#);
+    let length = text("x", r#","finish_reason":"length""#);
+    let chunks = [stop("a"), stop("b"), stop("c"), length, stop("d"), stop("e")];
+    let reply = check(&chunks.each_ref().map(String::as_str));
+    assert_eq!(reply.text, "abcxde");
+    assert_eq!(reply.finish.and_then(|(_, raw)| raw).as_deref(), Some("stop"));
+}
+
+#[test]
+fn usage_and_sources_that_change_and_change_back() {
+    let with = |letter: &str, count: u32, source: &str| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"content":"{letter}"}}}}],"usage":{{"prompt_tokens":{count}}},"citations":["{source}"]}}"#
+        )
+    };
+    let chunks = [
+        with("a", 1, "x"),
+        with("b", 1, "x"),
+        with("c", 1, "x"),
+        with("d", 2, "y"),
+        with("e", 1, "x"),
+        with("f", 1, "x"),
+    ];
+    let reply = check(&chunks.each_ref().map(String::as_str));
+    assert_eq!(reply.usage.and_then(|usage| usage.input_tokens), Some(1));
+    assert_eq!(reply.citations, ["x"]);
+}
+
+#[test]
+fn a_number_that_names_another_call_than_before() {
+    let (head, tail) = (r#"{\"a\":"#, "1}");
+    let chunks = [
+        opens(0, "a"),
+        arguments(0, head),
+        arguments(0, " "),
+        arguments(0, tail),
+        opens(0, "b"),
+        arguments(0, head),
+        arguments(0, " "),
+        arguments(0, tail),
+        arguments(0, "x"),
+    ];
+    let reply = check(&chunks.each_ref().map(String::as_str));
+    assert_eq!(reply.calls.len(), 2);
+    assert!(matches!(reply.calls[0].ending, Some(Ok(_))) && matches!(reply.calls[1].ending, Some(Err(_))));
+}
+
+#[test]
+fn strings_that_are_not_what_they_seem() {
+    for odd in [r#"\ud83d"#, r"\u12", r#"a\"#, "a\u{1}b", r#"q\"}}]}"#, r"\x", "é\\n中", r"\\", ""] {
+        let chunks = [text("a", ""), text("b", ""), text(odd, ""), text("c", ""), text(r"\ude00!", "")];
+        check(&chunks.each_ref().map(String::as_str));
+    }
+}
+
+#[test]
+fn members_that_nobody_reads_may_change_and_may_be_odd() {
+    let with = |created: &str, padding: &str, letter: &str| {
+        format!(
+            r#"{{"created":{created},"choices":[{{"delta":{{"content":"{letter}"}}}}],"obfuscation":"{padding}"}}"#
+        )
+    };
+    for (created, padding) in [
+        ("3", "xyz"),
+        ("03", "x"),
+        ("-1", "x"),
+        ("1.5", "x"),
+        ("\"3\"", "x"),
+        ("3", r"\u00"),
+        ("3", r"\q"),
+        ("3", ""),
+    ] {
+        let chunks = [
+            with("1", "a", "a"),
+            with("2", "bc", "b"),
+            with("2", "d", "c"),
+            with(created, padding, "d"),
+            with("4", "e", "e"),
+        ];
+        check(&chunks.each_ref().map(String::as_str));
+    }
+}
