@@ -34,7 +34,8 @@ fn a_call_out_of_text_is_a_call_like_any_other() {
         ],
         Profile::default(),
     );
-    let markup = r#"{"content":"<tool_call>{\"name\":\"weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>"}"#;
+    let markup =
+        r#"{"content":"<tool_call>{\"name\":\"weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>"}"#;
     let run = Profile { leaked_calls: LeakedCalls::Run, ..Profile::default() };
     let mut from_text = decoded(&[r#"{"content":"Let me look."}"#, markup], run);
     // Text that was shown stays shown; beyond that there is no difference.
@@ -93,7 +94,9 @@ fn words_that_do_not_leave_wire() {
         for (number, line) in (1..).zip(text.lines()) {
             let lower = line.to_lowercase();
             assert!(!lower.contains("index") || lower.contains("choice"), "{file}:{number}: {line}");
-            for name in ["openai", "anthropic", "gemini", "ollama", "cohere", "bedrock", "deepseek", "mistral"] {
+            for name in
+                ["openai", "anthropic", "gemini", "ollama", "cohere", "bedrock", "deepseek", "mistral"]
+            {
                 assert!(!lower.contains(name), "{file}:{number}: {line}");
             }
         }
