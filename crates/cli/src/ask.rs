@@ -1,16 +1,15 @@
 //! `throughline ask`: one turn.
 
 use crate::args::Ask;
+use crate::asking::{Asking, typed_lines};
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages::{self, Lang, Words};
 use crate::picture::Picture;
-use crate::plain::{Piece, Plain, for_terminal, short};
+use crate::plain::{Piece, Plain, for_terminal};
 use crate::setup::World;
-use crate::terminal::text::revealing;
 use std::io::{self, IsTerminal, Read, Write};
-use throughline::engine::ApprovalId;
 use throughline::engine::fold::Message;
-use throughline::{Approval, Decision, Event, EventKind, TurnControl, TurnStatus, UserInput};
+use throughline::{Approval, Event, EventKind, TurnStatus, UserInput};
 use tokio::sync::mpsc;
 
 /// How the turn is printed.
@@ -49,14 +48,8 @@ pub async fn run(args: &Ask) -> Ended {
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
     let world = World::open(&args.choice, approval).await?;
     let mut turn = world.app.ask(input).await.map_err(|error| messages::setup(&error))?;
-    let mut asking = Asking {
-        control: turn.control(),
-        answers: None,
-        open: Vec::new(),
-        all: false,
-        calls: Described::default(),
-        words,
-    };
+    let mut asking = Asking::new(turn.control(), words);
+    let mut answers = None;
     let mut printer = Printer { form, plain: Plain::new(words), message: Message::default(), broken: None };
     let mut status = TurnStatus::Interrupted;
     let mut cancelled = false;
@@ -69,6 +62,9 @@ pub async fn run(args: &Ask) -> Ended {
                 }
                 printer.take(&event);
                 asking.take(&event).await;
+                if asking.is_open() && answers.is_none() {
+                    answers = Some(typed_lines());
+                }
                 // Nobody reads any more: what the turn still does is in vain.
                 if printer.broken.is_some() && !std::mem::replace(&mut cancelled, true) {
                     let _ = turn.cancel().await;
@@ -82,7 +78,7 @@ pub async fn run(args: &Ask) -> Ended {
                 eprintln!("\n{} · {}", words.stopping(), words.leave_hint());
                 let _ = turn.cancel().await;
             }
-            answer = asking.answer() => asking.give(&answer).await,
+            answer = next_line(&mut answers), if asking.is_open() => asking.give(&answer).await,
         }
     }
     match printer.finish() {
@@ -160,11 +156,13 @@ impl Printer {
                     // On one screen with the text a note has a line of its own.
                     if terminal && self.plain.is_mid_line() {
                         println!();
-                        self.plain.line_ended();
                     }
                     match io::stderr().is_terminal() {
                         true => eprintln!("\x1b[2m{note}\x1b[0m"),
                         false => eprintln!("{note}"),
+                    }
+                    if terminal {
+                        self.plain.note_shown();
                     }
                 }
             }
@@ -187,88 +185,12 @@ fn line(value: &impl serde::Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// Questions to whoever sits at the terminal, one after the other.
-struct Asking {
-    control: TurnControl,
-    /// Lines typed, once somebody has been asked.
-    answers: Option<mpsc::Receiver<String>>,
-    open: Vec<ApprovalId>,
-    /// Everything further is allowed.
-    all: bool,
-    calls: Described,
-    words: Words,
-}
-
-/// Calls by id, as far as a question needs them.
-type Described = std::collections::HashMap<throughline_wire::CallId, (String, String)>;
-
-impl Asking {
-    async fn take(&mut self, event: &Event) {
-        let Some(call) = &event.tool_id else { return };
-        match &event.kind {
-            EventKind::ToolUse { tool_name, .. } => {
-                self.calls.insert(call.clone(), (tool_name.to_string(), String::new()));
-            }
-            EventKind::ToolInput(input) => {
-                if let Some((_, arguments)) = self.calls.get_mut(call) {
-                    *arguments = crate::chat::transcript::full_arguments(input);
-                }
-            }
-            EventKind::ApprovalRequest { approval_id, .. } if self.all => {
-                let _ = self.control.answer(approval_id.clone(), Decision::Approve, None).await;
-            }
-            EventKind::ApprovalRequest { approval_id, .. } => {
-                self.open.push(approval_id.clone());
-                let (tool, arguments) = self.calls.get(call).cloned().unwrap_or_default();
-                eprint!(
-                    "{}",
-                    messages::question(self.words, &short(&tool), &for_terminal(&revealing(&arguments)))
-                );
-                if self.answers.is_none() {
-                    self.answers = Some(typed_lines());
-                }
-            }
-            EventKind::ApprovalResolved { approval_id, .. } => self.open.retain(|open| open != approval_id),
-            _ => {}
-        }
+/// The next line typed. An input that has ended answers nothing more: the question expires as denied.
+async fn next_line(lines: &mut Option<mpsc::Receiver<String>>) -> String {
+    if let Some(lines) = lines
+        && let Some(line) = lines.recv().await
+    {
+        return line;
     }
-
-    /// The next line typed, while something is asked.
-    async fn answer(&mut self) -> String {
-        match &mut self.answers {
-            // Standard input that has ended answers nothing more; the question expires as denied.
-            Some(answers) if !self.open.is_empty() => match answers.recv().await {
-                Some(answer) => answer,
-                None => std::future::pending().await,
-            },
-            _ => std::future::pending().await,
-        }
-    }
-
-    async fn give(&mut self, answer: &str) {
-        // Whether the turn took it is told by its events.
-        let _ = match (answer.trim().to_lowercase().as_str(), self.open.first().cloned()) {
-            (_, None) => return,
-            ("y" | "yes", Some(id)) => self.control.answer(id, Decision::Approve, None).await,
-            ("a" | "all", Some(_)) => {
-                self.all = true;
-                self.control.answer_all(Decision::Approve, None).await
-            }
-            (_, Some(id)) => self.control.answer(id, Decision::Deny, None).await,
-        };
-    }
-}
-
-/// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        for line in io::stdin().lines() {
-            let Ok(line) = line else { break };
-            if sender.blocking_send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
+    std::future::pending().await
 }

@@ -5,6 +5,7 @@
 
 mod args;
 mod ask;
+mod asking;
 mod chat;
 mod decode;
 mod exit;

@@ -44,8 +44,12 @@ impl Plain {
         self.breaks == 0
     }
 
-    /// Somebody ended the line on the screen.
-    pub fn line_ended(&mut self) {
+    /// A note stands below the text on the same screen: what comes is a paragraph of its own.
+    pub fn note_shown(&mut self) {
+        self.breaks = 1;
+    }
+
+    fn line_ended(&mut self) {
         self.breaks = self.breaks.max(1);
     }
 

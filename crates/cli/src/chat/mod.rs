@@ -14,6 +14,7 @@ use crate::messages::{self, Lang, Words};
 use crate::picture::Picture;
 use crate::setup::World;
 use crate::terminal::session::{Look, look};
+use std::io::IsTerminal;
 use throughline::{Approval, Conversation, Turn, UserInput};
 
 /// Talks until the person leaves or the input ends.
@@ -25,10 +26,12 @@ pub async fn run(args: &Chat) -> Ended {
             rich::run(Talk::open(&args.choice, approval).await?, words).await
         }
         _ => {
-            let approval = match args.approve {
-                true => Approval::AllowAll,
-                // Input is what is being said: there is no second channel to answer on.
-                false => Approval::DenyAll { reason: words.not_asked().to_owned() },
+            let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+            let approval = match (args.approve, person) {
+                (true, _) => Approval::AllowAll,
+                (false, true) => Approval::Ask,
+                // What comes through a pipe is what is being said, not answers.
+                (false, false) => Approval::DenyAll { reason: words.not_asked().to_owned() },
             };
             piped::run(Talk::open(&args.choice, approval).await?, words).await
         }

@@ -2,6 +2,7 @@
 
 use super::slash;
 use super::{Talk, greeting};
+use crate::asking::{Asking, typed_lines};
 use crate::exit::{Ended, Exit};
 use crate::messages::{self, Words};
 use crate::picture::Picture;
@@ -11,16 +12,16 @@ use std::path::Path;
 use throughline::{EventKind, TurnStatus};
 use tokio::sync::mpsc;
 
-/// Lines read ahead.
-const LINES_WAITING_MAX: usize = 64;
+/// As wide as the narrowest usual terminal: nobody can be asked for the width.
+const GREETING_COLUMNS: usize = 80;
 
 /// Answers line by line until the input ends. The exit code is that of the last turn.
 pub async fn run(mut talk: Talk, words: Words) -> Ended {
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
-    let mut lines = lines();
+    let mut lines = typed_lines();
     let person = io::stdin().is_terminal();
     if person {
-        for line in greeting::lines(&talk.world, words, 100) {
+        for line in greeting::lines(&talk.world, words, GREETING_COLUMNS) {
             println!("{}", line.plain());
         }
     }
@@ -37,18 +38,20 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
         let Some(line) = line else { return Ok(last) };
         match slash::parse(&line) {
             slash::Line::Message(message) if message.is_empty() => {}
-            slash::Line::Message(message) => match turn(&mut talk, &message, words, &mut wishes).await {
-                Ok(Some(status)) => last = Exit::of(status),
-                Ok(None) => return Ok(Exit::Cancelled),
-                Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Ok(Exit::Done);
+            slash::Line::Message(message) => {
+                match turn(&mut talk, &message, words, &mut lines, &mut wishes).await {
+                    Ok(Some(status)) => last = Exit::of(status),
+                    Ok(None) => return Ok(Exit::Cancelled),
+                    Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                        return Ok(Exit::Done);
+                    }
+                    Err(Stopped::Output(error)) => return Err(messages::output_failed(&error)),
+                    Err(Stopped::Failure(failure)) => {
+                        last = failure.exit;
+                        eprintln!("{failure}");
+                    }
                 }
-                Err(Stopped::Output(error)) => return Err(messages::output_failed(&error)),
-                Err(Stopped::Failure(failure)) => {
-                    last = failure.exit;
-                    eprintln!("{failure}");
-                }
-            },
+            }
             slash::Line::Quit => return Ok(last),
             other => command(&mut talk, other, words).await,
         }
@@ -66,15 +69,22 @@ async fn turn(
     talk: &mut Talk,
     message: &str,
     words: Words,
+    lines: &mut mpsc::Receiver<String>,
     wishes: &mut mpsc::Receiver<()>,
 ) -> Result<Option<TurnStatus>, Stopped> {
     let mut turn = talk.say(message).await.map_err(Stopped::Failure)?;
     let mut plain = Plain::new(words);
+    let mut asking = Asking::new(turn.control(), words);
     let mut status = TurnStatus::Interrupted;
     let mut cancelled = false;
     loop {
         let event = tokio::select! {
             event = turn.next() => event,
+            answer = lines.recv(), if asking.is_open() => {
+                // An input that has ended says no.
+                asking.give(answer.as_deref().unwrap_or("")).await;
+                continue;
+            }
             _ = wishes.recv() => {
                 if std::mem::replace(&mut cancelled, true) {
                     return Ok(None);
@@ -91,6 +101,7 @@ async fn turn(
         for piece in plain.apply(&event) {
             print_piece(&mut plain, piece).map_err(Stopped::Output)?;
         }
+        asking.take(&event).await;
     }
 }
 
@@ -103,9 +114,9 @@ fn print_piece(plain: &mut Plain, piece: Piece) -> io::Result<()> {
         Piece::Note(note) => {
             if plain.is_mid_line() {
                 out.write_all(b"\n")?;
-                plain.line_ended();
             }
             writeln!(out, "[{note}]")?;
+            plain.note_shown();
         }
     }
     out.flush()
@@ -150,18 +161,4 @@ async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
         }
         Err(failure) => eprintln!("{failure}"),
     }
-}
-
-/// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.
-fn lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
-    std::thread::spawn(move || {
-        for line in io::stdin().lines() {
-            let Ok(line) = line else { break };
-            if sender.blocking_send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
 }

@@ -80,7 +80,8 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
     };
     // Dropping a running turn stops it.
     drop(turn);
-    let farewell = ui.painter.clear();
+    let last = ui.screen.farewell(now(), ui.painter.columns());
+    let farewell = ui.painter.frame(last, Vec::new(), None) + &ui.painter.clear();
     drop(raw);
     // The terminal may be gone, which is why we leave.
     let _ = session::write(&farewell);

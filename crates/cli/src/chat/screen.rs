@@ -153,6 +153,12 @@ impl Screen {
         self.queued.pop_front()
     }
 
+    /// The last lines: what there is of a turn that is left stays on the screen.
+    pub fn farewell(&mut self, now: i64, columns: usize) -> Vec<Line> {
+        self.end(now, columns);
+        std::mem::take(&mut self.settled)
+    }
+
     /// Takes pasted text.
     pub fn paste(&mut self, text: &str) {
         self.editor.paste(text);
@@ -167,6 +173,16 @@ impl Screen {
             self.allowing_all |= reply == Reply::AllowAll;
             return Wish::Answer(reply);
         }
+        // While a turn runs Ctrl-C is about the turn: what has been written meanwhile stays.
+        if self.is_running()
+            && key.code == KeyCode::Char('c')
+            && key.modifiers.contains(KeyModifiers::CONTROL)
+        {
+            return match std::mem::replace(&mut self.stopping, true) {
+                false => Wish::Stop,
+                true => Wish::Leave,
+            };
+        }
         let edit = self.editor.key(key);
         if !matches!(edit, Edit::Interrupted(_)) {
             self.leaving = false;
@@ -174,11 +190,6 @@ impl Screen {
         match edit {
             Edit::Ignored | Edit::Changed => Wish::Nothing,
             Edit::Ended => Wish::Leave,
-            Edit::Interrupted(_) if self.is_running() && self.stopping => Wish::Leave,
-            Edit::Interrupted(_) if self.is_running() => {
-                self.stopping = true;
-                Wish::Stop
-            }
             Edit::Interrupted(Had::Text) => Wish::Nothing,
             Edit::Interrupted(Had::Nothing) if self.leaving => Wish::Leave,
             Edit::Interrupted(Had::Nothing) => {
@@ -346,6 +357,12 @@ mod tests {
         assert_eq!(typed(&mut screen, "^"), Wish::Stop);
         assert!(lines(&screen.frame(1_000, 60).live)[1].contains("stopping"));
         assert_eq!(typed(&mut screen, "^"), Wish::Leave);
+        typed(&mut screen, "draft");
+        screen.end(1_000, 60);
+        assert!(
+            lines(&screen.frame(1_000, 60).live).join("\n").contains("› draft"),
+            "what was written stays"
+        );
         let mut idle = self::screen();
         assert_eq!(typed(&mut idle, "abc^"), Wish::Nothing);
         assert_eq!(typed(&mut idle, "^"), Wish::Nothing);

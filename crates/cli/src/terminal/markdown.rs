@@ -123,28 +123,50 @@ fn healed(source: &str) -> String {
         return head.to_owned();
     }
     let paragraph = &source[source.rfind("\n\n").map_or(0, |at| at + 2)..];
-    let mut code = false;
-    let mut bold = false;
+    let open = open_marks(paragraph);
+    // A mark with nothing behind it yet would close itself.
+    let shown = match open.last() {
+        Some(mark) => source.trim_end_matches(|char| char == ' ' || mark.starts_with(char)),
+        None => source,
+    };
+    let emptied = open.last().is_some_and(|mark| source.trim_end().ends_with(mark));
+    let kept = open.len() - usize::from(emptied);
+    open[..kept].iter().rev().fold(shown.to_owned(), |text, mark| text + mark)
+}
+
+/// Marks of emphasis and code that are open at the end of a paragraph, outermost first.
+fn open_marks(paragraph: &str) -> Vec<&'static str> {
+    let mut open: Vec<&'static str> = Vec::new();
     let mut chars = paragraph.chars().peekable();
     while let Some(char) = chars.next() {
-        match char {
-            '\\' => drop(chars.next()),
-            '`' => code = !code,
-            '*' if !code && chars.peek() == Some(&'*') => {
+        let mark = match char {
+            '\\' => {
                 chars.next();
-                bold = !bold;
+                None
             }
-            _ => {}
+            '`' => Some("`"),
+            '*' if chars.peek() == Some(&'*') => {
+                chars.next();
+                Some("**")
+            }
+            '*' => Some("*"),
+            _ => None,
+        };
+        if let Some(mark) = mark {
+            let in_code = open.last() == Some(&"`");
+            match open.iter().position(|open| *open == mark) {
+                Some(at) if !in_code || mark == "`" => open.truncate(at),
+                // `* ` begins a list item, and stars between spaces are stars.
+                None if !in_code
+                    && (mark == "`" || !chars.peek().is_some_and(|next| next.is_whitespace())) =>
+                {
+                    open.push(mark);
+                }
+                _ => {}
+            }
         }
     }
-    match (code, bold) {
-        (true, _) if source.ends_with('`') => source.trim_end_matches('`').to_owned(),
-        (true, true) => format!("{source}`**"),
-        (true, false) => format!("{source}`"),
-        (false, true) if source.ends_with("**") => source.trim_end_matches('*').to_owned(),
-        (false, true) => format!("{}**", source.trim_end_matches(['*', ' '])),
-        (false, false) => source.to_owned(),
-    }
+    open
 }
 
 /// The source ends inside a fenced code block.
@@ -298,6 +320,12 @@ old https://example.org
         };
         assert_eq!(open("a **bo"), "a bo");
         assert_eq!(open("a **"), "a");
+        assert_eq!(open("a *ita"), "a ita");
+        assert_eq!(open("a **bo *ita"), "a bo ita");
+        assert_eq!(open("a `x * y"), "a x * y");
+        assert_eq!(open("2 * 3 and *"), "2 * 3 and");
+        assert_eq!(open("* one\n* tw"), "• one\n• tw");
+        assert_eq!(open("done **bold** and `code` *it* ok"), "done bold and code it ok");
         assert_eq!(open("a `co"), "a co");
         assert_eq!(open("a\n-"), "a");
         assert_eq!(open("a\n=="), "a");
