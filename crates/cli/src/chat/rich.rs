@@ -120,7 +120,7 @@ struct Ui {
 
 impl Ui {
     fn paint(&mut self) -> io::Result<()> {
-        let frame = self.screen.frame(now(), self.painter.columns());
+        let frame = self.screen.frame(now(), self.painter.columns(), self.painter.rows());
         session::write(&self.painter.frame(frame.settled, frame.live, frame.cursor))
     }
 

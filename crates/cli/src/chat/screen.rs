@@ -13,6 +13,9 @@ use throughline_engine::{ApprovalId, Event};
 
 /// Messages that may be written ahead.
 const QUEUED_MAX: usize = 16;
+/// Lines that stand around a question: a blank one each side, the status, the line to write in with its hint, one
+/// more for the card.
+const ROWS_BESIDE_QUESTION: usize = 7;
 const PROMPT: &str = "› ";
 
 /// What the person wants.
@@ -56,6 +59,8 @@ pub struct Screen {
     queued: VecDeque<String>,
     /// Final lines not yet painted.
     settled: Vec<Line>,
+    /// The question that was printed because it is longer than the screen.
+    printed: Option<ApprovalId>,
     /// Names of pictures that go with the next message.
     pub attached: Vec<String>,
     /// How reasoning is shown.
@@ -87,6 +92,7 @@ impl Screen {
             leaving: false,
             queued: VecDeque::new(),
             settled: Vec::new(),
+            printed: None,
             attached: Vec::new(),
             reasoning: Reasoning::default(),
             placeholder: if examples.is_empty() { words.placeholder_plain() } else { words.placeholder() },
@@ -228,14 +234,24 @@ impl Screen {
     }
 
     /// What the next frame shows. Final lines are given once.
-    pub fn frame(&mut self, now: i64, columns: usize) -> Frame {
+    pub fn frame(&mut self, now: i64, columns: usize, rows: usize) -> Frame {
         let mut frame = Frame { settled: std::mem::take(&mut self.settled), ..Frame::default() };
         let running = self.turn.is_some();
         if let Some(turn) = &mut self.turn {
             let shown = turn.show(now, columns);
             frame.settled.extend(shown.settled);
             frame.live.extend(shown.live);
-            let question = turn.question_lines(columns);
+            let mut question = turn.question_lines(columns);
+            // All of what is to be allowed must be there to be read: what the screen cannot hold is printed.
+            if question.len() + ROWS_BESIDE_QUESTION > rows {
+                let keys = question.pop();
+                let id = turn.question().map(|question| question.id.clone());
+                if self.printed != id {
+                    frame.settled.extend(question);
+                    self.printed = id;
+                }
+                question = keys.into_iter().collect();
+            }
             frame.live.push(Line::default());
             if !question.is_empty() {
                 frame.live.extend(question);
@@ -337,7 +353,7 @@ mod tests {
         let mut screen = screen();
         assert_eq!(typed(&mut screen, "hello\n"), Wish::Line(slash::Line::Message("hello".into())));
         screen.begin("hello", 60, 1_000);
-        let frame = screen.frame(2_500, 60);
+        let frame = screen.frame(2_500, 60, 24);
         assert_eq!(lines(&frame.settled), ["", "› hello", ""]);
         assert_eq!(lines(&frame.live), ["", "⠙ connecting · 1.5 s · Ctrl-C stops"]);
         assert_eq!(frame.cursor, None);
@@ -345,7 +361,7 @@ mod tests {
 
     #[test]
     fn an_idle_screen_waits_with_a_prompt() {
-        let frame = screen().frame(0, 60);
+        let frame = screen().frame(0, 60, 24);
         assert_eq!(lines(&frame.live), ["", "› Say something, Tab for an example, /help for help"]);
         assert_eq!(frame.cursor, Some(CursorAt { row: 1, column: 2 }));
     }
@@ -355,12 +371,12 @@ mod tests {
         let mut screen = screen();
         screen.begin("hello", 60, 1_000);
         assert_eq!(typed(&mut screen, "^"), Wish::Stop);
-        assert!(lines(&screen.frame(1_000, 60).live)[1].contains("stopping"));
+        assert!(lines(&screen.frame(1_000, 60, 24).live)[1].contains("stopping"));
         assert_eq!(typed(&mut screen, "^"), Wish::Leave);
         typed(&mut screen, "draft");
         screen.end(1_000, 60);
         assert!(
-            lines(&screen.frame(1_000, 60).live).join("\n").contains("› draft"),
+            lines(&screen.frame(1_000, 60, 24).live).join("\n").contains("› draft"),
             "what was written stays"
         );
         let mut idle = self::screen();
@@ -374,7 +390,7 @@ mod tests {
         let mut screen = screen();
         screen.begin("one", 60, 1_000);
         assert_eq!(typed(&mut screen, "two\n"), Wish::Nothing);
-        assert_eq!(lines(&screen.frame(1_000, 60).live)[2], "next › two");
+        assert_eq!(lines(&screen.frame(1_000, 60, 24).live)[2], "next › two");
         assert_eq!(screen.end(1_000, 60).as_deref(), Some("two"));
         screen.begin("two", 60, 1_000);
         typed(&mut screen, "three\n^");
@@ -393,8 +409,14 @@ mod tests {
         typed(&mut screen, "a");
         assert_eq!(screen.allowed_beforehand(), Some("q".into()));
         let mut screen = asking();
-        let live = lines(&screen.frame(1_000, 60).live).join("\n");
+        let live = lines(&screen.frame(1_000, 60, 24).live).join("\n");
         assert!(live.contains("┃ Allow this call?  x.y") && live.contains("? waiting for you"), "{live}");
+        let frame = asking().frame(1_000, 60, 9);
+        assert!(
+            lines(&frame.settled).join("\n").contains("┃ Allow this call?  x.y"),
+            "too long for the screen: printed"
+        );
+        assert!(lines(&frame.live).join("\n").contains("[y] allow"));
         assert_eq!(typed(&mut screen, "my"), Wish::Nothing, "what is being written is no answer");
     }
 }

@@ -20,6 +20,8 @@ pub struct MarkdownStream {
     /// Bytes of `source` whose lines have been handed out.
     settled: usize,
     any_settled: bool,
+    /// The rest goes on in a code block whose first lines have been handed out: how such a block begins.
+    inside_code: Option<String>,
 }
 
 impl MarkdownStream {
@@ -34,22 +36,30 @@ impl MarkdownStream {
         self.source.truncate(end.max(self.settled));
     }
 
-    /// Lines of the blocks that have become final since the last call. Blocks are a blank line apart.
+    /// Lines that have become final since the last call: finished blocks, a blank line apart, and finished lines of
+    /// a code block, which may be longer than the screen.
     pub fn settle(&mut self, columns: usize) -> Vec<Line> {
-        let rest = &self.source[self.settled..];
-        let end = last_block_start(rest);
-        if end == 0 {
-            return Vec::new();
+        let mut lines = Vec::new();
+        let rest = self.rest();
+        let end = last_block_start(&rest);
+        if end > 0 {
+            lines.extend(self.spaced(render(&rest[..end], columns)));
+            self.settled += end - self.opening();
+            self.inside_code = None;
         }
-        let lines = render(&rest[..end], columns);
-        self.settled += end;
-        self.spaced(lines)
+        let rest = self.rest();
+        if let Some((fence, end)) = finished_code(&rest) {
+            lines.extend(self.spaced(render(&rest[..end], columns)));
+            self.settled += end - self.opening();
+            self.inside_code = Some(format!("{fence}\n"));
+        }
+        lines
     }
 
     /// Lines of the block in progress, half-written markup closed for the eye.
     pub fn open(&self, columns: usize) -> Vec<Line> {
-        let lines = render(&healed(&self.source[self.settled..]), columns);
-        match self.any_settled && !lines.is_empty() {
+        let lines = render(&healed(&self.rest()), columns);
+        match self.needs_blank() && !lines.is_empty() {
             true => std::iter::once(Line::default()).chain(lines).collect(),
             false => lines,
         }
@@ -57,18 +67,46 @@ impl MarkdownStream {
 
     /// Nothing more comes: the lines of everything not handed out so far.
     pub fn finish(&mut self, columns: usize) -> Vec<Line> {
-        let lines = render(&self.source[self.settled..], columns);
+        let lines = render(&self.rest(), columns);
+        let lines = self.spaced(lines);
         self.settled = self.source.len();
-        self.spaced(lines)
+        self.inside_code = None;
+        lines
+    }
+
+    /// What has not been handed out, so that it reads by itself.
+    fn rest(&self) -> String {
+        format!("{}{}", self.inside_code.as_deref().unwrap_or(""), &self.source[self.settled..])
+    }
+
+    /// Bytes of [`Self::rest`] that are not in the source.
+    fn opening(&self) -> usize {
+        self.inside_code.as_ref().map_or(0, String::len)
+    }
+
+    fn needs_blank(&self) -> bool {
+        self.any_settled && self.inside_code.is_none()
     }
 
     fn spaced(&mut self, lines: Vec<Line>) -> Vec<Line> {
         if lines.is_empty() {
             return lines;
         }
-        let blank = std::mem::replace(&mut self.any_settled, true).then(Line::default);
+        let blank = self.needs_blank().then(Line::default);
+        self.any_settled = true;
         blank.into_iter().chain(lines).collect()
     }
+}
+
+/// If a text is one fenced code block that is still open: its fence, and the end of its last finished line with
+/// something in it (empty lines at the end may turn out to be none of it).
+fn finished_code(source: &str) -> Option<(&str, usize)> {
+    let fence = open_fence(source).filter(|(at, _)| *at == 0)?.1;
+    let complete = &source[..source.rfind('\n').map_or(0, |at| at + 1)];
+    let end = complete.trim_end_matches(['\n', ' ', '\t', '\r']).len();
+    let end = end + complete[end..].find('\n').map_or(0, |at| at + 1);
+    // At least one line behind the opening one.
+    (complete[..end].matches('\n').count() >= 2).then_some((fence, end))
 }
 
 /// A whole text at once.
@@ -115,7 +153,7 @@ fn last_block_start(source: &str) -> usize {
 /// back, emphasis and code that are not closed yet are closed.
 fn healed(source: &str) -> String {
     let (head, last_line) = source.split_at(source.rfind('\n').map_or(0, |at| at + 1));
-    if open_fence(source) {
+    if open_fence(source).is_some() {
         return source.to_owned();
     }
     let mark = last_line.trim();
@@ -169,19 +207,22 @@ fn open_marks(paragraph: &str) -> Vec<&'static str> {
     open
 }
 
-/// The source ends inside a fenced code block.
-fn open_fence(source: &str) -> bool {
-    let mut fence: Option<&str> = None;
-    for line in source.lines() {
-        let line = line.trim_start();
-        match fence {
-            None if line.starts_with("```") => fence = Some("```"),
-            None if line.starts_with("~~~") => fence = Some("~~~"),
-            Some(mark) if line.starts_with(mark) => fence = None,
+/// Where the fenced code block begins that the source ends in, and its fence.
+fn open_fence(source: &str) -> Option<(usize, &str)> {
+    let mut open: Option<(usize, &str)> = None;
+    let mut at = 0;
+    for line in source.split_inclusive('\n') {
+        let text = line.trim();
+        let run = text.len() - text.trim_start_matches(['`', '~']).len();
+        match open {
+            None if run >= 3 => open = Some((at, &text[..run])),
+            // A closing fence is at least as long, of the same kind, and alone.
+            Some((_, fence)) if run == text.len() && text.starts_with(fence) => open = None,
             _ => {}
         }
+        at += line.len();
     }
-    fence.is_some()
+    open
 }
 
 #[cfg(test)]
@@ -206,8 +247,16 @@ Second line.
 ```rust
 fn main() {
     println!(\"hi\");
+
+    let x = 1;
 }
 ```
+
+~~~~
+```
+
+
+~~~~
 
 | City | Temperature |
 |:-----|------------:|
@@ -252,7 +301,11 @@ Second line.
 │ rust
 │ fn main() {
 │     println!("hi");
+│
+│     let x = 1;
 │ }
+
+│ ```
 
  City  │ Temperature
 ───────┼─────────────
@@ -307,8 +360,22 @@ old https://example.org
                 stream.open(44);
             }
             lines.extend(stream.finish(44));
+            let plain = |lines: &[Line]| lines.iter().map(Line::plain).collect::<Vec<_>>();
+            assert_eq!(plain(&lines), plain(&whole), "pieces of {size}");
             assert_eq!(lines, whole, "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn a_long_code_block_settles_line_by_line() {
+        let mut stream = MarkdownStream::default();
+        stream.push("Look:\n\n```rust\nlet a = 1;\nlet b");
+        let plain = |lines: Vec<Line>| lines.iter().map(Line::plain).collect::<Vec<_>>();
+        assert_eq!(plain(stream.settle(40)), ["Look:", "", "│ rust", "│ let a = 1;"]);
+        assert_eq!(plain(stream.open(40)), ["│ let b"]);
+        stream.push(" = 2;\n```\n\nDone\n");
+        assert_eq!(plain(stream.settle(40)), ["│ let b = 2;"]);
+        assert_eq!(plain(stream.open(40)), ["", "Done"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! It never uses the alternate screen and never touches what has scrolled away, so the terminal's own scrollback
 //! stays the record of the conversation.
 
-use super::text::Line;
+use super::text::{Line, Style};
 
 /// Where the terminal's cursor belongs, counted in the live lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,6 @@ pub struct CursorAt {
 pub struct Painter {
     /// Live lines that are on the screen now, top to bottom.
     shown: Vec<Line>,
-    /// Live lines above them that have scrolled away and are printed for good.
-    frozen: Vec<Line>,
     /// Row of the terminal's cursor within `shown`.
     cursor_row: usize,
     /// Column of the terminal's cursor when the frame was painted.
@@ -47,48 +45,51 @@ impl Painter {
         self.columns - 1
     }
 
+    /// Lines of the screen.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The escape codes for one frame. `settled` are new lines that will never change; `live` replaces the live
     /// lines of the last frame. Both must be wrapped to [`Self::columns`]; what is too long is cut.
+    ///
+    /// Live lines never scroll away, since they could not be corrected there: of more than the screen holds the last
+    /// are shown, and all of them when they settle.
     pub fn frame(&mut self, settled: Vec<Line>, live: Vec<Line>, cursor: Option<CursorAt>) -> String {
         let settled_count = settled.len();
-        let live_count = live.len();
-        let lines: Vec<Line> =
-            settled.into_iter().chain(live).map(|line| line.truncated(self.columns - 1)).collect();
-        let skip = self.still_there(&lines);
-        let region = &lines[skip..];
-        let overflow = region.len().saturating_sub(self.rows - 1).min(lines.len() - skip);
-        let settled_left = settled_count.saturating_sub(skip);
+        let hidden = live.len().saturating_sub(self.rows - 1);
+        let above = (hidden > 0).then(|| Line::new(&format!("⋮ {}", hidden + 1), Style::DIM));
+        let visible = above.into_iter().chain(live.into_iter().skip(hidden + usize::from(hidden > 0)));
+        let region: Vec<Line> =
+            settled.into_iter().chain(visible).map(|line| line.truncated(self.columns - 1)).collect();
 
-        let unchanged = self.shown.iter().zip(region).take_while(|(old, new)| old == new).count();
+        let unchanged = self.shown.iter().zip(&region).take_while(|(old, new)| old == new).count();
         let first = match self.reflowed() {
             true => 0,
             // The last line that stays is repainted too: its end is where the cursor may be.
             false => unchanged.min(region.len().saturating_sub(1)),
         };
-        let nothing_to_do = unchanged == region.len() && unchanged == self.shown.len() && settled_left == 0;
+        let nothing_to_do = unchanged == region.len() && unchanged == self.shown.len() && settled_count == 0;
         let mut out = String::new();
         if !nothing_to_do {
             self.go_to(first, &mut out);
             out.push_str("\x1b[J");
-            for (at, line) in region[first.min(region.len())..].iter().enumerate() {
+            for (at, line) in region[first..].iter().enumerate() {
                 if at > 0 {
                     out.push_str("\r\n");
                 }
                 line.write_ansi(&mut out);
             }
             // A fresh line after settled text, for the next live line or the shell.
-            if live_count == 0 && !region.is_empty() {
+            if settled_count == region.len() && settled_count > 0 {
                 out.push_str("\r\n");
             }
         }
 
-        let away = skip + overflow;
-        let keep = settled_count.max(away).min(lines.len());
-        self.frozen = lines[settled_count.min(keep)..keep].to_vec();
-        let mut row = if nothing_to_do { self.cursor_row } else { (lines.len() - keep).saturating_sub(1) };
-        self.shown = lines[keep..].to_vec();
+        self.shown = region[settled_count..].to_vec();
+        let mut row = if nothing_to_do { self.cursor_row } else { self.shown.len().saturating_sub(1) };
         if let Some(cursor) = cursor.filter(|_| !self.shown.is_empty()) {
-            let target = cursor.row.saturating_sub(self.frozen.len()).min(self.shown.len() - 1);
+            let target = cursor.row.saturating_sub(hidden).min(self.shown.len() - 1);
             move_rows(row, target, &mut out);
             out.push('\r');
             if cursor.column > 0 {
@@ -117,18 +118,8 @@ impl Painter {
         self.go_to(0, &mut out);
         out.push_str("\x1b[J\x1b[?25h");
         self.shown.clear();
-        self.frozen.clear();
         (self.cursor_row, self.cursor_column) = (0, 0);
         out
-    }
-
-    /// How many of the lines have scrolled away and need not be printed again. What changed up there (a spinner) is
-    /// let be, unless so much is gone that these are other lines.
-    fn still_there(&self, lines: &[Line]) -> usize {
-        match lines.len() > self.frozen.len() {
-            true => self.frozen.len(),
-            false => self.frozen.iter().zip(lines).take_while(|(old, new)| old == new).count(),
-        }
     }
 
     /// Some painted line no longer fits: the terminal has wrapped it.
@@ -170,7 +161,6 @@ fn move_rows(from: usize, to: usize, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::text::Style;
     use crate::terminal::virtual_screen::VirtualScreen;
 
     fn lines(texts: &[&str]) -> Vec<Line> {
@@ -225,33 +215,21 @@ mod tests {
     }
 
     #[test]
-    fn live_text_taller_than_the_screen_is_printed_once() {
+    fn live_lines_never_scroll_away_before_they_are_final() {
         let mut painted = Painted::new(20, 5);
-        painted.frame(&[], &["1", "2", "3"], &["1", "2", "3"]);
-        painted.frame(&[], &["1", "2", "3", "4", "5", "6"], &["1", "2", "3", "4", "5", "6"]);
-        painted.frame(&[], &["1", "2", "3", "4", "5", "6", "7"], &["1", "2", "3", "4", "5", "6", "7"]);
-        painted.frame(
-            &["1", "2", "3", "4", "5", "6", "7"],
-            &["8"],
-            &["1", "2", "3", "4", "5", "6", "7", "8"],
-        );
-        painted.frame(&["8"], &[], &["1", "2", "3", "4", "5", "6", "7", "8"]);
-    }
-
-    #[test]
-    fn part_of_what_scrolled_away_settles() {
-        let mut painted = Painted::new(20, 5);
-        painted.frame(&[], &["1", "2", "3", "4", "5", "6"], &["1", "2", "3", "4", "5", "6"]);
-        painted.frame(&["1"], &["2", "3", "4", "5", "6"], &["1", "2", "3", "4", "5", "6"]);
-        painted.frame(&["2", "3"], &["4", "5", "6", "7"], &["1", "2", "3", "4", "5", "6", "7"]);
+        painted.frame(&["0"], &["1", "2", "3"], &["0", "1", "2", "3"]);
+        painted.frame(&[], &["1", "2", "3", "4", "5", "6"], &["0", "⋮ 3", "4", "5", "6"]);
+        painted.frame(&[], &["1!", "2", "3", "4", "5", "6", "7"], &["0", "⋮ 4", "5", "6", "7"]);
+        painted.frame(&["1!", "2", "3"], &["4", "5", "6", "7!"], &["0", "1!", "2", "3", "4", "5", "6", "7!"]);
+        painted.frame(&["4", "5", "6", "7!"], &[], &["0", "1!", "2", "3", "4", "5", "6", "7!"]);
     }
 
     #[test]
     fn a_long_question_gives_way_to_a_short_answer() {
         let mut painted = Painted::new(20, 5);
-        painted.frame(&[], &["?", "1", "2", "3", "4", "5", "y/n"], &["?", "1", "2", "3", "4", "5", "y/n"]);
-        painted.frame(&[], &["ok", "writing"], &["?", "1", "2", "ok", "writing"]);
-        painted.frame(&["ok"], &["text"], &["?", "1", "2", "ok", "text"]);
+        painted.frame(&[], &["?", "1", "2", "3", "4", "y/n"], &["⋮ 3", "3", "4", "y/n"]);
+        painted.frame(&[], &["ok", "writing"], &["ok", "writing"]);
+        painted.frame(&["ok"], &["text"], &["ok", "text"]);
     }
 
     #[test]

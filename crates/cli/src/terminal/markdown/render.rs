@@ -138,6 +138,10 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
             CodeBlockKind::Fenced(language) => language.split_whitespace().next(),
             CodeBlockKind::Indented => None,
         };
+        // An empty block is nothing to see; neither is what is left of one that was handed out line by line.
+        if text.trim().is_empty() && language.is_none() {
+            return Vec::new();
+        }
         let label =
             language.map(|language| Line::new(language, Style { italic: true, ..Style::DIM }).after(&gutter));
         let code = text
