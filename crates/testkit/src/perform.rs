@@ -148,6 +148,13 @@ enum Flow {
     Over,
 }
 
+/// Whether calls are ended as the dialect ends them.
+#[derive(Clone, Copy, PartialEq)]
+enum Closing {
+    Closed,
+    LeftOpen,
+}
+
 impl Flow {
     fn is_break(self) -> bool {
         self == Self::Over
@@ -176,8 +183,9 @@ impl Stage {
                 self.speak(speech, |encoder, piece, out| encoder.think(piece, out));
                 self.thinking_tokens += self.tokens - before;
             }
-            Move::Call(call) => self.calls(std::slice::from_ref(call)),
-            Move::Parallel(calls) => self.calls(calls),
+            Move::Call(call) => self.calls(std::slice::from_ref(call), Closing::Closed),
+            Move::HalfCall(call) => self.calls(std::slice::from_ref(call), Closing::LeftOpen),
+            Move::Parallel(calls) => self.calls(calls, Closing::Closed),
             Move::Usage(usage) => self.usage = *usage,
             Move::Finish(finish) => self.finish(finish),
             Move::Raw(text) => self.beats.push(Beat::Bytes(text.as_bytes().to_vec())),
@@ -234,7 +242,7 @@ impl Stage {
     }
 
     /// One call, or several whose fragments take turns.
-    fn calls(&mut self, calls: &[CallMove]) {
+    fn calls(&mut self, calls: &[CallMove], closing: Closing) {
         let first = self.calls;
         self.calls += calls.len();
         let texts: Vec<String> = calls.iter().map(CallMove::text).collect();
@@ -257,8 +265,10 @@ impl Stage {
                 }
             }
         }
-        for i in 0..calls.len() {
-            self.write(|encoder, out| encoder.call_close(first + i, out));
+        if closing == Closing::Closed {
+            for i in 0..calls.len() {
+                self.write(|encoder, out| encoder.call_close(first + i, out));
+            }
         }
     }
 
@@ -305,7 +315,7 @@ fn in_one_piece(script: &Script, seen: &Seen) -> Performance {
             Move::Stall => fault = fault.or(Some(Break::Stall)),
             Move::Reset => fault = fault.or(Some(Break::Reset)),
             // Things that only a stream has.
-            Move::Raw(_) | Move::Garbage(_) | Move::Ping => {}
+            Move::HalfCall(_) | Move::Raw(_) | Move::Garbage(_) | Move::Ping => {}
         }
     }
     reply.usage.input = reply.usage.input.or(Some(estimate(seen)));

@@ -77,6 +77,9 @@ pub enum Move {
     Think(Speech),
     /// One tool call, complete before the next move.
     Call(CallMove),
+    /// A call that is opened, gets these arguments and is never closed: usually half of them, before a break (W5).
+    /// Nothing where the dialect sends calls whole.
+    HalfCall(CallMove),
     /// Several calls whose fragments come in turns (quirk T14); one after the other where the dialect has no fragments.
     Parallel(Vec<CallMove>),
     /// Token counts; without it they are estimated. Comes before `finish`.
@@ -370,6 +373,6 @@ impl Script {
 
     /// Whether any move is a call.
     pub fn calls(&self) -> bool {
-        self.moves.iter().any(|m| matches!(m, Move::Call(_) | Move::Parallel(_)))
+        self.moves.iter().any(|m| matches!(m, Move::Call(_) | Move::HalfCall(_) | Move::Parallel(_)))
     }
 }

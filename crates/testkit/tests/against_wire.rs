@@ -264,6 +264,15 @@ async fn faults_are_seen_for_what_they_are() {
                 _ => assert_eq!(end, expected, "{dialect} {fault:?}"),
             }
         }
+        let half =
+            Script::new().then(Move::HalfCall(CallMove::new("f", "{\"city\": \"Os".into()))).then(Move::Cut);
+        let upstream = start(Queue::new([half])).await;
+        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+        let reply = decode(dialect, &raw.body, 7);
+        assert_eq!(reply.end, Some(End::Truncated), "{dialect}");
+        for call in &reply.calls {
+            assert!(matches!(call.ending, Some(Err((BrokenCall::Cut, _)))), "{dialect}: {:?}", call.ending);
+        }
         // Cut at every 16th byte: never complete, never an error, never a call with other arguments.
         let upstream = start(Queue::new([call()])).await;
         let whole = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
