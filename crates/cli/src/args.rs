@@ -3,7 +3,6 @@
 use crate::messages;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use throughline_wire::Dialect;
 
@@ -193,7 +192,7 @@ pub struct Upstreams {
 pub struct Mock {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
-    pub listen: SocketAddr,
+    pub listen: std::net::SocketAddr,
     /// Scenario file (TOML): which reply answers which request
     #[arg(long, value_name = "FILE", conflicts_with = "demo", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,

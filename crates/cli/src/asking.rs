@@ -44,7 +44,7 @@ impl Asking {
             }
             EventKind::ToolInput(input) => {
                 if let Some((_, arguments)) = self.calls.get_mut(call) {
-                    *arguments = crate::chat::transcript::full_arguments(input);
+                    *arguments = crate::chat::wording::full_arguments(input);
                 }
             }
             EventKind::ApprovalRequest { approval_id, .. } if self.all => {

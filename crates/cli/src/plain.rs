@@ -1,6 +1,6 @@
 //! A turn as plain text, from top to bottom: for pipes, dumb terminals and `ask`.
 
-use crate::chat::transcript::{state_words, totals, why};
+use crate::chat::wording::{state_words, totals, why};
 use crate::messages::Words;
 use crate::terminal::card::duration;
 use crate::terminal::text::{harmless, revealing};
@@ -66,7 +66,7 @@ impl Plain {
             }
             EventKind::ToolInput(input) => {
                 if let Some((_, summary)) = event.tool_id.as_ref().and_then(|id| self.calls.get_mut(id)) {
-                    *summary = crate::chat::transcript::summary(input);
+                    *summary = crate::chat::wording::summary(input);
                 }
                 Vec::new()
             }

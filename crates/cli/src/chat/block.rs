@@ -1,6 +1,7 @@
 //! One block of a message on the screen.
 
-use super::transcript::{Reasoning, fault_lines};
+use super::transcript::Reasoning;
+use super::wording::fault_lines;
 use crate::messages::Words;
 use crate::terminal::card::{Card, duration};
 use crate::terminal::markdown::{MarkdownStream, PROSE_COLUMNS_MAX};

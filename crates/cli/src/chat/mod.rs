@@ -6,7 +6,8 @@ mod piped;
 mod rich;
 mod screen;
 mod slash;
-pub mod transcript;
+mod transcript;
+pub mod wording;
 
 use crate::args::{Chat, Choice};
 use crate::exit::{Ended, Failure};

@@ -105,6 +105,7 @@ Examples:
   DEEPSEEK_API_KEY=… throughline ask --model deepseek/deepseek-chat \"hello\"";
 
 /// Long help of `mock`.
+#[cfg(feature = "demo")]
 pub const MOCK_HELP: &str = "\
 An LLM upstream whose replies you write: it speaks all five wire formats on one address and refuses requests that a
 real provider would refuse. Point any client at it.

@@ -1,0 +1,99 @@
+//! Outcomes, arguments, failures and totals in words: what cards and notes say.
+
+use crate::messages::Words;
+use crate::terminal::card::{Card, duration};
+use crate::terminal::text::{Ink, Line, Style};
+use throughline_engine::{CallStatus, Fault, SessionStats, ToolInput, ToolResult};
+
+/// What a turn came to, in one line.
+pub fn totals(words: Words, stats: &SessionStats) -> String {
+    let tokens = match (stats.usage.input_tokens, stats.usage.output_tokens) {
+        (None, None) => None,
+        (input, output) => Some(input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
+    };
+    let saved = (stats.saved_by_eager_ms >= 50).then(|| duration(stats.saved_by_eager_ms));
+    words.totals(stats.steps, stats.calls, tokens, &duration(stats.wall_ms), saved.as_deref())
+}
+
+/// What would run, whole: as text where the text says more than the value (digits beyond 64 bits), pretty otherwise.
+pub fn full_arguments(input: &ToolInput) -> String {
+    match (&input.raw, &input.text, &input.arguments) {
+        (Some(raw), _, _) => raw.clone(),
+        (None, Some(text), _) => text.clone(),
+        (None, None, Some(value)) => {
+            serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+        }
+        (None, None, None) => String::new(),
+    }
+}
+
+/// The arguments in one line; nothing if there are none.
+pub fn summary(input: &ToolInput) -> String {
+    match (&input.raw, &input.arguments) {
+        (None, Some(serde_json::Value::Object(members))) if members.is_empty() => String::new(),
+        _ if !input.input_summary.is_empty() => input.input_summary.clone(),
+        (Some(raw), _) => raw.clone(),
+        (None, Some(value)) => value.to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+/// Puts the outcome on the card.
+pub fn finish_card(card: &mut Card, result: &ToolResult, words: Words) {
+    card.state = result.status;
+    card.duration_ms = result.duration_ms;
+    card.state_words = state_words(result.status, words).to_owned();
+    card.detail = match result.status {
+        CallStatus::Success => result.output.clone().unwrap_or_else(|| result.output_summary.clone()),
+        _ => why(result, words),
+    };
+}
+
+/// The state in words, for those whose mark does not say enough.
+pub fn state_words(status: CallStatus, words: Words) -> &'static str {
+    match status {
+        CallStatus::Preparing | CallStatus::Running | CallStatus::Success => "",
+        CallStatus::Queued => words.queued(),
+        CallStatus::AwaitingApproval => words.awaiting(),
+        CallStatus::Error => words.failed(),
+        CallStatus::Denied => words.denied(),
+        CallStatus::Cancelled => words.cancelled(),
+        CallStatus::TimedOut => words.timed_out(),
+        CallStatus::NotStarted => words.not_started(),
+        CallStatus::Unknown => words.unknown_end(),
+    }
+}
+
+/// Why a call did not succeed.
+pub fn why(result: &ToolResult, words: Words) -> String {
+    let Some(error) = &result.error else { return result.output_summary.clone() };
+    let said = error.message.clone().unwrap_or_default();
+    let known = match error.code.as_str() {
+        "interrupted" => words.interrupted(),
+        "no_viewer" => words.no_viewer(),
+        "stopped" | "cancelled_before_start" => words.stopped_first(),
+        "limit" => words.over_limit(),
+        "unknown_tool" => words.unknown_tool(),
+        _ => "",
+    };
+    let parts = [known, said.as_str(), error.limit.as_deref().unwrap_or("")];
+    let mut text = parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(": ");
+    if !error.closest.is_empty() {
+        text.push_str(&format!(" ({}?)", error.closest.join(", ")));
+    }
+    text
+}
+
+/// A failure as lines: what, why, what to do.
+pub fn fault_lines(fault: &Fault, words: Words, columns: usize) -> Vec<Line> {
+    let mut lines = vec![Line::new(&format!("✘ {}", fault.what), Style::bold_ink(Ink::Red))];
+    if !fault.why.is_empty() {
+        lines.push(Line::new(&format!("  {}", fault.why), Style::PLAIN));
+    }
+    if !fault.remedy.is_empty() {
+        let mut line = Line::new(&format!("  {}: ", words.try_hint()), Style::DIM);
+        line.push(&fault.remedy, Style::PLAIN);
+        lines.push(line);
+    }
+    lines.iter().flat_map(|line| line.wrapped(columns)).collect()
+}
