@@ -59,6 +59,9 @@ pub struct Profile {
     pub tool_id_format: ToolIdFormat,
     /// Send `stream_options: {include_usage: true}` (Mistral answers 422). Default true.
     pub include_usage: bool,
+    /// Ask for `reasoning.encrypted_content` (Responses) and send it back; models that do not reason refuse the
+    /// `include`. Default true; the driver learns from a refusal.
+    pub encrypted_reasoning: bool,
     /// The model sees pictures. Default true; without, they become a note.
     pub vision: bool,
     /// `tool_choice: "none"` is understood; if not, tools are left out of the last step. Default true.
@@ -77,6 +80,7 @@ impl Default for Profile {
             reasoning_echo: ReasoningEcho::None,
             tool_id_format: ToolIdFormat::Any,
             include_usage: true,
+            encrypted_reasoning: true,
             vision: true,
             tool_choice_none: true,
             developer_role: false,

@@ -6,13 +6,14 @@ use super::{Key, Proxy, Upstream};
 use crate::clock::Clock;
 use crate::error::Error;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use std::borrow::Cow;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::{
-    DecodeOptions, Dialect, EncodedRequest, End, Limits, ModelRequest, Profile, StepDecoder, StepEvent,
-    Think, Transfer, encode,
+    DecodeOptions, Dialect, EncodedRequest, End, Limits, Message, ModelRequest, Profile, StepDecoder,
+    StepEvent, Think, Transfer, encode,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -41,6 +42,8 @@ pub(crate) struct UpstreamClient {
     may_be_stale: AtomicBool,
     /// It has refused `stream_options` once.
     refuses_stream_options: AtomicBool,
+    /// It has refused `include: ["reasoning.encrypted_content"]` once.
+    refuses_encrypted_reasoning: AtomicBool,
 }
 
 impl UpstreamClient {
@@ -83,6 +86,7 @@ impl UpstreamClient {
             http,
             may_be_stale: AtomicBool::new(false),
             refuses_stream_options: AtomicBool::new(false),
+            refuses_encrypted_reasoning: AtomicBool::new(false),
         })
     }
 
@@ -129,8 +133,9 @@ impl UpstreamClient {
     }
 
     /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
-    /// stale connection, on a refusal of `stream_options` and when the model could not write a call; every other
-    /// repetition is the engine's decision.
+    /// stale connection, on a refusal of `stream_options` or of encrypted reasoning, when reasoning that is sent back
+    /// cannot be read there, and when the model could not write a call; every other repetition is the engine's
+    /// decision.
     async fn open(
         &self,
         request: &ModelRequest,
@@ -138,9 +143,10 @@ impl UpstreamClient {
         offered: Offered,
         limits: &Deadlines,
     ) -> Result<reqwest::Response, UpstreamFailure> {
-        let mut written_again = Again::No;
+        let mut request = Cow::Borrowed(request);
+        let (mut written_again, mut forgotten) = (Again::No, Again::No);
         loop {
-            let encoded = encode(self.upstream.dialect, request, &self.profile(), self.upstream.transfer)
+            let encoded = encode(self.upstream.dialect, &request, &self.profile(), self.upstream.transfer)
                 .map_err(|error| failure::plain(FailureKind::Unsendable, error.to_string()))?;
             let sent = timeout_at(limits.first_byte, self.http.execute(self.request(&encoded)?)).await;
             let response = match sent {
@@ -169,6 +175,18 @@ impl UpstreamClient {
                 && failure::names_stream_options(status.as_u16(), &body)
             {
                 self.refuses_stream_options.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if self.profile().encrypted_reasoning
+                && self.upstream.dialect == Dialect::OpenaiResponses
+                && failure::names_encrypted_reasoning(status.as_u16(), &body)
+            {
+                self.refuses_encrypted_reasoning.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if forgotten == Again::No && failure::is_unreadable_reasoning(status.as_u16(), &body) {
+                forgotten = Again::Yes;
+                request = Cow::Owned(without_provider_state(&request));
                 continue;
             }
             if written_again == Again::No && failure::is_failed_call(status.as_u16(), &body) {
@@ -242,6 +260,7 @@ impl UpstreamClient {
     fn profile(&self) -> Profile {
         let mut profile = self.upstream.profile.clone();
         profile.include_usage &= !self.refuses_stream_options.load(Ordering::Relaxed);
+        profile.encrypted_reasoning &= !self.refuses_encrypted_reasoning.load(Ordering::Relaxed);
         profile
     }
 
@@ -271,6 +290,17 @@ enum Secrecy {
 enum Again {
     No,
     Yes,
+}
+
+/// The history without what upstreams want back verbatim: it is rebuilt from text and calls.
+fn without_provider_state(request: &ModelRequest) -> ModelRequest {
+    let mut request = request.clone();
+    for message in &mut request.messages {
+        if let Message::Step(step) = message {
+            step.provider_state = None;
+        }
+    }
+    request
 }
 
 fn accept(dialect: Dialect, transfer: Transfer) -> &'static str {

@@ -146,6 +146,25 @@ pub(crate) fn names_stream_options(status: u16, body: &str) -> bool {
     (400..500).contains(&status) && (body.contains("stream_options") || body.contains("include_usage"))
 }
 
+/// Whether a refusal names `include: ["reasoning.encrypted_content"]`, which models that do not reason refuse
+/// (Responses, surfaces §9.2): the same request without it may be accepted.
+pub(crate) fn names_encrypted_reasoning(status: u16, body: &str) -> bool {
+    let text = body.to_ascii_lowercase();
+    (400..500).contains(&status)
+        && (text.contains("reasoning.encrypted_content")
+            || text.contains("encrypted content is not supported"))
+}
+
+/// Whether reasoning that was sent back cannot be read there any more (Responses `invalid_encrypted_content`, Gemini
+/// `Corrupted thought signature`): the same history without it may be accepted (surfaces §9.2).
+pub(crate) fn is_unreadable_reasoning(status: u16, body: &str) -> bool {
+    let text = body.to_ascii_lowercase();
+    status == 400
+        && (text.contains("invalid_encrypted_content")
+            || text.contains("corrupted thought signature")
+            || text.contains("invalid thought signature"))
+}
+
 /// Whether the model failed to write a call (Groq, 400 `tool_use_failed`): the next try may succeed, and nothing of
 /// this one has been seen (surfaces §9.4).
 pub(crate) fn is_failed_call(status: u16, body: &str) -> bool {

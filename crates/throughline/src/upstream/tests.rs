@@ -279,6 +279,39 @@ async fn stream_options_are_left_out_for_good_once_they_are_refused() {
     }
 }
 
+fn refusal(status: u16, message: &str, code: &str) -> Script {
+    let body = Some(json!({"error": {"message": message, "code": code}}));
+    Script { http: Some(HttpAnswer { status, headers: BTreeMap::new(), body }), ..Script::new() }
+}
+
+#[tokio::test]
+async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
+    let refused = "Encrypted content is not supported with this model.";
+    let replies =
+        vec![refusal(400, refused, "bad"), Script::new().say("Hello."), Script::new().say("Again.")];
+    let server = testkit::Upstream::start(Queue::new(replies)).await.unwrap();
+    let client = client(at(&server, DIALECTS[1]));
+    for (text, asks) in [("Hello.", [true, false].as_slice()), ("Again.", &[true, false, false])] {
+        assert_eq!(call(&client, &request()).await.text(), text);
+        let bodies =
+            server.exchanges().into_iter().map(|asked| String::from_utf8(asked.request.body).unwrap());
+        let seen: Vec<bool> = bodies.map(|body| body.contains("reasoning.encrypted_content")).collect();
+        assert_eq!(seen, asks);
+    }
+}
+
+#[tokio::test]
+async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
+    let refused = refusal(400, "The encrypted content could not be verified.", "invalid_encrypted_content");
+    for (replies, text, requests) in
+        [(vec![refused.clone(), Script::new().say("Hi")], "Hi", 2), (vec![refused.clone(), refused], "", 2)]
+    {
+        let server = testkit::Upstream::start(Queue::new(replies)).await.unwrap();
+        let came = call(&client(chat(&server)), &request()).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
     let body = json!({"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}});

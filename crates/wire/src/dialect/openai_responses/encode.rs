@@ -1,9 +1,9 @@
 //! Request to JSON.
 //!
 //! Stateless: `store: false`, and what the model wants back travels with every request. So
-//! `include: ["reasoning.encrypted_content"]` is always asked for, whatever the model: nothing but the answer tells
-//! whether a model reasons. One that does not refuses the field with HTTP 400 that names it; the driver then sends the
-//! request again with `{"include": null}` in the settings' `extra`, which takes the field out.
+//! `include: ["reasoning.encrypted_content"]` is asked for whatever the model, unless the profile says otherwise:
+//! nothing but the answer tells whether a model reasons. One that does not refuses the field with HTTP 400 that names
+//! it; the driver learns from that and sends the request again without.
 
 use super::call_ids::CallIds;
 use crate::dialect::{Dialect, EncodedRequest, Transfer, call_name, extra};
@@ -43,7 +43,9 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
         body.insert("max_output_tokens".to_owned(), tokens.into());
     }
     body.insert("store".to_owned(), false.into());
-    body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+    if profile.encrypted_reasoning {
+        body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+    }
     body.insert("stream".to_owned(), (transfer == Transfer::Stream).into());
     extra::merge(&mut body, &request.settings.extra);
     EncodedRequest { path: "/responses".to_owned(), headers: Vec::new(), body: body.into() }
