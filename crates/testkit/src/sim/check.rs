@@ -2,6 +2,7 @@
 //! machine's inside.
 
 use super::plan::Plan;
+use super::tool;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
     ApprovalRule, BlockStart, CallStatus, Decision, Effect, Event, EventKind, Millis, Segment, Seq,
@@ -75,7 +76,9 @@ impl Checker {
         self.began_at.get_or_insert(event.timestamp);
         self.charged_to.get_or_insert(event.timestamp);
         match &event.kind {
-            EventKind::StepStart { .. } => self.step_start(event.step.unwrap_or(0))?,
+            EventKind::StepStart { attempt, .. } => {
+                self.step_start(event.step.unwrap_or(0), *attempt, plan)?
+            }
             EventKind::StepEnd { finish, segments, .. } => {
                 self.step_end(*finish, segments, event.timestamp)?
             }
@@ -121,7 +124,9 @@ impl Checker {
         Ok(())
     }
 
-    fn step_start(&mut self, step: u32) -> Result<(), Broken> {
+    fn step_start(&mut self, step: u32, attempt: u32, plan: &Plan) -> Result<(), Broken> {
+        let tries_max = plan.setup.retry.attempts_max * plan.setup.upstreams.len() as u32;
+        ensure(attempt <= tries_max, || format!("try {attempt} of a step, with {tries_max} allowed"))?;
         ensure(step == self.step + u32::from(!self.step_open), || {
             format!("step {step} after {}", self.step)
         })?;
@@ -226,7 +231,7 @@ impl Checker {
                 })?;
                 ensure(*early != committed, || format!("{id} says early {early}, committed {committed}"))?;
                 let effect = call.effect.ok_or_else(|| format!("{id} starts a tool that nobody offers"))?;
-                if effect.may_start_early() {
+                if is_harmless(effect) {
                     let strong = matches!(call.seal, Some(Seal::Explicit | Seal::Balanced));
                     let eager = plan.setup.start == StartRule::Eager;
                     ensure(committed || (strong && eager), || format!("{id} starts early against the rule"))?;
@@ -234,9 +239,7 @@ impl Checker {
                     ensure(committed, || format!("{id} ({effect:?}) starts before the commit"))?;
                     let allowed = call.approved || plan.setup.approval == ApprovalRule::ApproveAll;
                     ensure(allowed, || format!("{id} ({effect:?}) starts and nobody allowed it"))?;
-                    ensure(effect.may_run_again() || *attempt == 1, || {
-                        format!("{id} ({effect:?}) runs twice")
-                    })?;
+                    ensure(may_repeat(effect) || *attempt == 1, || format!("{id} ({effect:?}) runs twice"))?;
                 }
                 call.starts = *attempt;
                 call.again = false;
@@ -255,12 +258,23 @@ impl Checker {
                     result.outcome() != throughline_wire::Outcome::Unknown || call.running || call.hosted,
                     || format!("{id} never ran, and its end is not known"),
                 )?;
+                // What the simulated tools produce says which start it came from.
+                let from = result.output.as_deref().and_then(tool::start_of);
+                ensure(from.is_none_or(|from| from == call.starts), || {
+                    format!("{id} ends with the result of start {from:?}, not of start {}", call.starts)
+                })?;
                 call.closed = true;
                 call.running = false;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// A tool really starts: its call must be running, by this very start.
+    pub(super) fn really_starts(&self, id: &CallId, attempt: u32) -> Result<(), Broken> {
+        let runs = self.calls.get(id).is_some_and(|call| call.running && call.starts == attempt);
+        ensure(runs, || format!("start {attempt} of {id} happens although the call has ended or begun again"))
     }
 
     /// What is sent to the model: every call that it asked for, once, with its outcome.
@@ -282,6 +296,22 @@ impl Checker {
             .map(|(id, _)| id.clone())
             .collect();
         ensure(told == expected, || format!("the model is told of {told:?}, not of {expected:?}"))
+    }
+}
+
+// The two rules below are the design's, written once more: asking the engine would let one bug hide in both.
+
+fn is_harmless(effect: Effect) -> bool {
+    match effect {
+        Effect::Pure | Effect::Read | Effect::Cosmetic => true,
+        Effect::Idempotent | Effect::Write | Effect::External => false,
+    }
+}
+
+fn may_repeat(effect: Effect) -> bool {
+    match effect {
+        Effect::Pure | Effect::Read | Effect::Cosmetic | Effect::Idempotent => true,
+        Effect::Write | Effect::External => false,
     }
 }
 

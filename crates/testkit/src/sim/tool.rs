@@ -4,6 +4,14 @@ use super::rng::Rng;
 use throughline_engine::{Input, Progress};
 use throughline_wire::{Arguments, CallId, Outcome, Output, Started};
 
+/// Begins an output that says which start produced it.
+const START: &str = "from start ";
+
+/// Which start of its call produced an output, if it says so.
+pub(super) fn start_of(output: &str) -> Option<u32> {
+    output.strip_prefix(START)?.split([' ', ',']).next()?.parse().ok()
+}
+
 /// What a started tool will say: so many milliseconds after its start, and what.
 pub(super) fn life(
     rng: &mut Rng,
@@ -17,7 +25,7 @@ pub(super) fn life(
         let progress = Progress { output_delta: Some(text.into()), message: None, ..Progress::default() };
         Input::ToolProgress { call: call.clone(), attempt, progress }
     };
-    let done = || Outcome::Done(Output::text(format!("result of {}", arguments.text)));
+    let done = || Outcome::Done(Output::text(format!("{START}{attempt} of {}", arguments.text)));
     let after = rng.wait(200);
     let limit = i64::try_from(timeout_ms).unwrap_or(i64::MAX);
     match rng.below(20) {
@@ -58,7 +66,7 @@ pub(super) fn life(
 pub(super) fn stopped(rng: &mut Rng, call: &CallId, attempt: u32) -> Option<(i64, Input)> {
     let outcome = match rng.below(4) {
         0 => return None,
-        1 => Outcome::Done(Output::text("just made it")),
+        1 => Outcome::Done(Output::text(format!("{START}{attempt}, just made it"))),
         _ => Outcome::Cancelled(Started::Yes { ran_ms: 1, partial: Some(Output::text("half")) }),
     };
     // Some take longer than anyone waits.

@@ -53,6 +53,8 @@ struct World<'t> {
     message: Message,
     checker: Checker,
     performed: BTreeSet<(CallId, u32)>,
+    /// Arguments that the schema accepted, by call; only in this process.
+    accepted: BTreeSet<(CallId, String)>,
     /// How far a mutant has moved the numbers.
     shift: i64,
     epoch: u64,
@@ -88,6 +90,7 @@ pub(super) fn simulate(
         message: Message::default(),
         checker: Checker::default(),
         performed: BTreeSet::new(),
+        accepted: BTreeSet::new(),
         shift: 0,
         epoch: 0,
         summary: Summary::default(),
@@ -290,6 +293,7 @@ impl World<'_> {
         self.outbox = Outbox::new();
         self.replies.clear();
         self.running.clear();
+        self.accepted.clear();
         self.appending = None;
         self.shift = 0;
         self.now += self.rng.wait(2_000);
@@ -329,16 +333,27 @@ impl World<'_> {
                     self.replies.remove(&(step, attempt));
                 }
             }
-            Action::Validate { call, version, .. } => {
+            Action::Validate { call, version, arguments, .. } => {
                 let verdict = match self.rng.chance(8) {
                     true => Verdict::Invalid { message: "/q: expected a number".into() },
                     false => Verdict::Valid,
                 };
-                let wait = self.rng.wait(5);
+                // The latest verdict about a text counts, also after the same text was sent twice.
+                match verdict == Verdict::Valid {
+                    true => self.accepted.insert((call.clone(), arguments.text)),
+                    false => self.accepted.remove(&(call.clone(), arguments.text)),
+                };
+                // Sometimes a check takes so long that the arguments have changed meanwhile.
+                let wait = self.rng.wait(40);
                 self.at(wait, Happening::Inside(Input::Validated { call, version, verdict }));
             }
             Action::StartTool { call, attempt, tool, arguments, .. } => {
                 self.start_tool(&call, attempt)?;
+                let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
+                // After a takeover a read runs again with the arguments that the old process had checked.
+                if !accepted && self.epoch == 0 {
+                    return Err(format!("{call} is started with arguments that were not accepted"));
+                }
                 if self.mutant == Some(Mutant::SecondStart) {
                     self.start_tool(&call, attempt)?;
                 }
@@ -375,6 +390,9 @@ impl World<'_> {
         });
         if !intended {
             return Err(format!("{call} is started and its intent is not durable"));
+        }
+        if self.mutant.is_none() {
+            self.checker.really_starts(call, attempt)?;
         }
         if !self.performed.insert((call.clone(), attempt)) {
             return Err(format!("{call} is started twice for one intent"));
