@@ -4,8 +4,7 @@ mod script;
 
 use script::World;
 use throughline_engine::{
-    Action, ApprovalId, Decision, FailureKind, Input, Out, Progress, Question, TimerId, UpstreamFailure,
-    Verdict,
+    ApprovalId, Decision, FailureKind, Input, Out, Progress, Question, TimerId, UpstreamFailure, Verdict,
 };
 use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent};
 

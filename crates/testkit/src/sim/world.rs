@@ -344,7 +344,8 @@ impl World<'_> {
                     false => self.accepted.remove(&(call.clone(), arguments.text)),
                 };
                 // Sometimes a check takes so long that the arguments have changed meanwhile.
-                let wait = self.rng.wait(40);
+                let slow = self.rng.chance(10);
+                let wait = self.rng.wait(if slow { 200 } else { 3 });
                 self.at(wait, Happening::Inside(Input::Validated { call, version, verdict }));
             }
             Action::StartTool { call, attempt, tool, arguments, .. } => {
