@@ -29,7 +29,7 @@ impl Assembly {
             if candidate.is_none() {
                 report(out, ProblemKind::PhantomCall, at, "", None);
             }
-            return candidate;
+            return None;
         }
         let meaning = candidate.map_or(Meaning::Opens, |slot| self.meaning(slot, &delta, arguments));
         let slot = match (meaning, candidate) {
