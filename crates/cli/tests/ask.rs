@@ -260,7 +260,8 @@ fn control_c_ends_the_turn_truthfully_at_each_phase() {
         (
             "while a tool runs",
             vec![Script::new().call("demo_weather", json!({"city": "Paris"})), Script::new().say("no")],
-            "tool_start",
+            // Its start alone would be too early: a cancel between the intent and the start ends as `not_started`.
+            "tool_progress",
             &["cancelled"],
         ),
         (
