@@ -46,3 +46,31 @@ pub fn examples(world: &World, words: Words) -> Vec<String> {
         false => Vec::new(),
     }
 }
+
+#[cfg(all(test, feature = "demo"))]
+mod tests {
+    use crate::messages::{Lang, Words};
+    use throughline::{Throughline, Upstream};
+    use throughline_testkit::{Dialect, demo::Demo};
+
+    // R: D1
+    #[tokio::test]
+    async fn the_demo_model_understands_all_that_is_proposed() {
+        let server = throughline_testkit::Upstream::start(Demo::instant()).await.unwrap();
+        let base_url = server.base_url(Dialect::OpenaiChat);
+        let upstream = Upstream::new("demo", throughline_wire::Dialect::OpenaiChat, &base_url).unwrap();
+        let app = Throughline::builder().upstream(upstream).model("demo").build().unwrap();
+        let proposed = [Lang::English, Lang::Chinese].map(|lang| Words(lang).examples()).concat();
+        for (example, _) in proposed.iter().chain(&[("Sing!", "")]) {
+            let mut turn = app.ask(*example).await.unwrap();
+            let mut text = String::new();
+            while let Some(event) = turn.next().await {
+                if let throughline::EventKind::ContentDelta { text: delta } = &event.kind {
+                    text.push_str(delta);
+                }
+            }
+            let lost = text.contains("not in my script") || text.contains("不在我的剧本里");
+            assert_eq!(lost, *example == "Sing!", "{example}: {text}");
+        }
+    }
+}

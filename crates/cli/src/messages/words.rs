@@ -157,7 +157,7 @@ impl Words {
                 ("Which files are there?", "reads this folder"),
                 ("Put lunch with Ada in my calendar tomorrow at noon", "asks before it writes"),
                 ("Try a tool that fails", "and goes on"),
-                ("Tell me a long story", "Markdown as it streams"),
+                ("Give me a long answer", "Markdown as it streams"),
             ],
             Lang::Chinese => [
                 ("北京、巴黎和旧金山的天气怎么样？", "一次三个调用"),
@@ -165,7 +165,7 @@ impl Words {
                 ("有哪些文件？", "读取当前文件夹"),
                 ("明天中午和小艾吃饭，加到日历里", "写入前会先问你"),
                 ("试一个会失败的工具", "然后继续"),
-                ("讲一个长故事", "边写边排版"),
+                ("写一篇长文", "边写边排版"),
             ],
         }
     }
