@@ -352,7 +352,9 @@ impl Assembly {
     /// What is known so far is void.
     fn reset(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
         report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
-        out(StepEvent::CallReopened { slot });
+        if self.call(slot).is_some_and(|call| call.announced) {
+            out(StepEvent::CallReopened { slot });
+        }
         if let Some(call) = self.call_mut(slot) {
             call.ending = Ending::Open;
             call.reader = ArgumentsReader::default();
