@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use throughline_wire::frame::{SseFramer, SseItem};
 use throughline_wire::json::{ArgumentsReader, Json};
-use throughline_wire::{DecodeOptions, Dialect, LeakedCalls, Limits, Profile, Reply, Slot, StepDecoder, StepEvent, Think};
+use throughline_wire::{
+    DecodeOptions, Dialect, LeakedCalls, Limits, Profile, Reply, Slot, StepDecoder, StepEvent, Think,
+};
 
 /// Small limits, so that they are reached.
 fn limits() -> Limits {
@@ -70,7 +72,11 @@ impl Contract {
                 assert_eq!(self.calls.get(slot), Some(&true), "a fragment of a call that is not open");
             }
             StepEvent::CallSealed { slot, .. } | StepEvent::CallBroken { slot, .. } => {
-                assert_eq!(self.calls.insert(*slot, false), Some(true), "a call ended twice or before it opened");
+                assert_eq!(
+                    self.calls.insert(*slot, false),
+                    Some(true),
+                    "a call ended twice or before it opened"
+                );
             }
             StepEvent::CallReopened { slot } => {
                 assert!(self.calls.insert(*slot, true).is_some(), "an unknown call reopened");
@@ -107,8 +113,13 @@ pub fn dialect(dialect: Dialect, data: &[u8]) {
     let cut = decode(dialect, &options, &pieces(*seed, body));
     if whole != cut {
         let (whole, cut) = (format!("{whole:#?}"), format!("{cut:#?}"));
-        let differing: Vec<_> =
-            whole.lines().zip(cut.lines()).filter(|(a, b)| a != b).take(4).map(|(a, b)| format!("{a} | {b}")).collect();
+        let differing: Vec<_> = whole
+            .lines()
+            .zip(cut.lines())
+            .filter(|(a, b)| a != b)
+            .take(4)
+            .map(|(a, b)| format!("{a} | {b}"))
+            .collect();
         panic!("the reply depends on how the bytes were cut:\n{}", differing.join("\n"));
     }
 }
@@ -123,7 +134,9 @@ pub fn sse(data: &[u8]) {
             let mut input = *piece;
             while let Some(item) = framer.next(&mut input) {
                 events.push(match item {
-                    SseItem::Event(event) => format!("{}|{}|{}|{}", event.at, event.event, event.data, event.id),
+                    SseItem::Event(event) => {
+                        format!("{}|{}|{}|{}", event.at, event.event, event.data, event.id)
+                    }
                     SseItem::Comment => ":".to_owned(),
                     SseItem::Unknown { at, name, value } => format!("{at}?{name}={value}"),
                     SseItem::TooLarge { at, limit } => format!("{at} {limit}"),
@@ -175,4 +188,55 @@ pub fn leaked(data: &[u8]) {
         assert!(text.get(call.span.clone()).is_some(), "a span outside the text");
         assert!(Json::parse(&call.arguments).is_ok(), "arguments that are no document: {}", call.arguments);
     }
+}
+
+const INDEXES: [&str; 6] =
+    ["", "\"index\":0,", "\"index\":1,", "\"index\":\"1\",", "\"index\":-1,", "\"index\":7,"];
+const IDS: [&str; 5] = ["", "\"id\":\"a\",", "\"id\":\"b\",", "\"id\":\"\",", "\"id\":null,"];
+const NAMES: [&str; 6] = [
+    "",
+    "\"name\":\"f\",",
+    "\"name\":\"get_\",",
+    "\"name\":\"weather\",",
+    "\"name\":\"\",",
+    "\"name\":null,",
+];
+const ARGUMENTS: [&str; 12] = [
+    "",
+    "\"\"",
+    "\"{}\"",
+    "\"{\\\"a\\\":\"",
+    "\"1}\"",
+    "\"{\\\"a\\\":1}\"",
+    "null",
+    "{\"a\":1}",
+    "\"null\"",
+    "\"\\ud83d\"",
+    "\" \"",
+    "\"\\\"{\\\\\\\"a\\\\\\\":1}\\\"\"",
+];
+const FINISHES: [&str; 4] = ["null", "\"tool_calls\"", "\"length\"", "\"stop\""];
+
+/// Call assembly, without waiting for the fuzzer to write JSON: each byte picks a field of a Chat Completions entry.
+pub fn assembly(data: &[u8]) {
+    let Some((seed, picks)) = data.split_first() else { return };
+    let mut body = vec![*seed];
+    for pick in picks.chunks(3).take(40) {
+        let at = |n: usize| usize::from(pick.get(n).copied().unwrap_or(0));
+        let (index, id) = (INDEXES[at(0) % 6], IDS[at(0) / 6 % 5]);
+        let (name, arguments) = (NAMES[at(1) % 6], ARGUMENTS[at(1) / 6 % 12]);
+        let arguments =
+            if arguments.is_empty() { String::new() } else { format!("\"arguments\":{arguments}") };
+        let function = format!("{name}{arguments}");
+        let function = function.trim_end_matches(',');
+        let finish = if at(2) < 240 { "null" } else { FINISHES[at(2) % 4] };
+        body.extend_from_slice(
+            format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{{index}{id}\"function\":{{{function}}}}}]}},\"finish_reason\":{finish}}}]}}\n\n"
+            )
+            .as_bytes(),
+        );
+    }
+    body.extend_from_slice(b"data: [DONE]\n\n");
+    dialect(Dialect::OpenaiChat, &body);
 }

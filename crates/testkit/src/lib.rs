@@ -1,5 +1,5 @@
 //! Fakes to test against: a scriptable LLM upstream over real HTTP in five dialects, the demo model on top of it, fake
-//! tools and a fake clock.
+//! tools and a fake clock. // R: D2
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! What the user says.
+//! What the user says. // R: T12
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -92,8 +92,10 @@ fn a_number_that_names_another_call_than_before() {
 
 #[test]
 fn a_fragment_that_says_nothing_teaches_nothing() {
-    let unnumbered = r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"g","arguments":{"a":1}}}]}}]}"#;
-    let chunks = [unnumbered.to_owned(), arguments(5, ""), arguments(5, "x"), opens(1, "b"), arguments(5, "y")];
+    let unnumbered =
+        r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"g","arguments":{"a":1}}}]}}]}"#;
+    let chunks =
+        [unnumbered.to_owned(), arguments(5, ""), arguments(5, "x"), opens(1, "b"), arguments(5, "y")];
     let reply = check(&chunks.each_ref().map(String::as_str));
     assert_eq!(reply.calls[0].text, r#"{"a":1}xy"#);
 }

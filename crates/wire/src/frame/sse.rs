@@ -2,7 +2,7 @@
 //!
 //! Pull style: the caller keeps its slice and asks for the next item, so that it always knows which bytes made it.
 //! What model servers do beyond the standard is not decided here but handed out: an unterminated last event
-//! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`.
+//! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`. // R: W2
 
 use crate::limits::Limits;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! The waist of the hourglass: what every dialect, mode, replay and simulation becomes.
+//! The waist of the hourglass: what every dialect, mode, replay and simulation becomes. // R: W9
 
 use super::{Arguments, CallKind, Media, ProviderState, RawArguments, Slot, UpstreamCallId, WireName};
 use serde::{Deserialize, Serialize};

@@ -59,6 +59,7 @@ fn messages(request: &ModelRequest, profile: &Profile) -> Vec<Value> {
     out
 }
 
+// R: T12
 fn user(parts: &[UserPart], profile: &Profile) -> Value {
     if let [UserPart::Text { text }] = parts {
         return json!({"role": "user", "content": text});

@@ -1,0 +1,168 @@
+//! What decoding costs, beside what any decoder must cost. `cargo xtask bench decode` builds, runs and judges it.
+//!
+//! ```text
+//! cargo bench -p throughline-wire --bench decode -- measure [--quick]     one JSON line a workload
+//! cargo bench -p throughline-wire --bench decode -- count WORKLOAD DECODER PASSES     to run under callgrind
+//! ```
+//!
+//! Decoders are fed one event a piece. Floors: `copy` touches each byte, `lines` finds the payloads, `memo` is exact:
+//! it parses an event once and afterwards checks only the string that changes. `straight` is what one writes first.
+//! Each answer is compared with what the workload says; a wrong one ends the run.
+// R: P1
+
+mod clock;
+mod floor;
+mod workload;
+
+use floor::Floor;
+use std::process::ExitCode;
+use throughline_wire::{DecodeOptions, Limits, Reply, StepDecoder};
+use workload::{Answer, Workload};
+
+/// Decoders that take their turns on a workload.
+const DECODERS: [&str; 5] = ["throughline", "memo", "straight", "lines", "copy"];
+/// Those that know nothing but Chat Completions.
+const CHAT_ONLY: [&str; 2] = ["memo", "straight"];
+
+fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["measure", ref flags @ ..] => {
+            let effort = if flags.contains(&"--quick") { Effort::Quick } else { Effort::Full };
+            for name in workload::NAMES {
+                measure(name, effort);
+            }
+        }
+        ["count", name, decoder, passes] => {
+            let Some(workload) = Workload::new(name) else { return usage() };
+            println!("events {}", workload.events());
+            for _ in 0..passes.parse().unwrap_or(1_u32) {
+                std::hint::black_box(run(decoder, &workload));
+            }
+        }
+        // `cargo bench` and `cargo test --benches` without words: that it runs and is right.
+        [] => check_all(),
+        _ => return usage(),
+    }
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!(
+        "usage: measure [--quick] | count WORKLOAD DECODER PASSES\nworkloads: {}",
+        workload::NAMES.join(" ")
+    );
+    ExitCode::FAILURE
+}
+
+fn check_all() {
+    for name in workload::NAMES.iter().filter(|name| !name.ends_with('m')) {
+        if let Some(workload) = Workload::new(name) {
+            for decoder in DECODERS {
+                check(decoder, &workload);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Quick,
+    Full,
+}
+
+/// Measures all decoders on a workload by turns and prints a JSON line.
+fn measure(name: &str, effort: Effort) {
+    let Some(workload) = Workload::new(name) else { return };
+    let is_long = workload.events() > 500_000;
+    if effort == Effort::Quick && is_long {
+        return;
+    }
+    let decoders: Vec<_> = DECODERS
+        .into_iter()
+        .filter(|decoder| workload.is_chat() || !CHAT_ONLY.contains(decoder))
+        // The slow one says nothing new about size.
+        .filter(|decoder| !is_long || *decoder != "straight")
+        .collect();
+    for decoder in &decoders {
+        check(decoder, &workload);
+    }
+    let (rounds, passes) = match (effort, workload.events()) {
+        (_, 500_001..) => (3, 1),
+        (Effort::Quick, _) => (5, 3),
+        (Effort::Full, 100_000..) => (9, 1),
+        (Effort::Full, _) => (15, 8),
+    };
+    // Decoders take turns, so that a busy moment of the machine meets all of them.
+    let mut rounds: Vec<Vec<f64>> = (0..rounds)
+        .map(|_| {
+            let generating = cost(passes, || workload.pass(&mut |event| _ = std::hint::black_box(event)));
+            let cost_of = |decoder: &&str| {
+                let whole = cost(passes, || drop(std::hint::black_box(run(decoder, &workload))));
+                (whole - generating).max(0.0) / workload.events() as f64
+            };
+            decoders.iter().map(cost_of).collect()
+        })
+        .collect();
+    let mut fields = vec![
+        format!("\"workload\":\"{name}\""),
+        format!("\"events\":{}", workload.events()),
+        format!("\"bytes\":{}", workload.bytes()),
+        format!(
+            "\"arguments_bytes\":{}",
+            workload.answer().calls.iter().map(|call| call.1.len()).sum::<usize>()
+        ),
+    ];
+    for (column, decoder) in decoders.iter().enumerate() {
+        let ns = median(&mut rounds.iter().map(|round| round[column]).collect::<Vec<_>>());
+        fields.push(format!("\"{decoder}\":{ns:.1}"));
+    }
+    if let Some(memo) = decoders.iter().position(|decoder| *decoder == "memo") {
+        let ratio = median(&mut rounds.iter_mut().map(|round| round[0] / round[memo]).collect::<Vec<_>>());
+        fields.push(format!("\"ratio\":{ratio:.3}"));
+    }
+    println!("{{{}}}", fields.join(","));
+}
+
+/// Processor time of one pass in nanoseconds, as a mean over several.
+fn cost(passes: u32, mut pass: impl FnMut()) -> f64 {
+    let before = clock::now();
+    for _ in 0..passes {
+        pass();
+    }
+    (clock::now() - before) as f64 / f64::from(passes)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Decodes the workload once.
+fn run(decoder: &str, workload: &Workload) -> Answer {
+    if decoder != "throughline" {
+        let mut floor = Floor::new(decoder);
+        workload.pass(&mut |event| floor.push(event));
+        return floor.into_answer();
+    }
+    // Everything on, as in a turn; only what the longest workload needs is raised.
+    let limits = Limits { arguments_bytes_max: 64 << 20, step_bytes_max: 4 << 30, ..Limits::default() };
+    let mut decoder =
+        StepDecoder::new(workload.dialect(), DecodeOptions { limits, ..DecodeOptions::default() });
+    let mut reply = Reply::default();
+    workload.pass(&mut |event| decoder.push(event, &mut |event| reply.apply(event)));
+    decoder.finish(&mut |event| reply.apply(event));
+    let calls = reply.calls.into_iter().map(|call| (call.name.into_string(), call.text));
+    Answer { text: reply.text, calls: calls.collect() }
+}
+
+fn check(decoder: &str, workload: &Workload) {
+    // These find no answer.
+    if matches!(decoder, "lines" | "copy") || (CHAT_ONLY.contains(&decoder) && !workload.is_chat()) {
+        return;
+    }
+    let (got, want) = (run(decoder, workload), workload.answer());
+    assert!(got.text == want.text, "{decoder} reads another text in {}", workload.name());
+    assert!(got.calls == want.calls, "{decoder} reads other calls in {}", workload.name());
+}

@@ -1,0 +1,174 @@
+//! `cargo xtask bench decode`: what decoding costs, measured, judged and written down. R: P1
+
+mod callgrind;
+mod judge;
+
+use crate::fault::fault;
+use crate::program::{self, Program};
+use crate::{Verb, generated, repository};
+use anyhow::{Result, bail};
+use judge::{Measured, Verdict};
+use serde_json::Value;
+use std::path::Path;
+
+pub const VERB: Verb = Verb {
+    name: "bench",
+    about: "Measure decoding beside the floor of any decoder, and guard it by instruction counts",
+    help: "\
+Usage: cargo xtask bench decode [--quick] [--gate] [--write]
+
+Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
+Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes.
+
+  --quick   fewer rounds, and not the calls of 4 and 16 MB
+  --gate    fail if a workload takes more than 2000 instructions an event; installs valgrind if this is root
+  --write   write the figures to docs/performance.md
+
+Goals in time are judged, too, but fail nothing: a busy machine moves them.",
+    run,
+};
+
+const DOCUMENT: &str = "docs/performance.md";
+const SECTION: &str = "decode";
+
+fn run(words: Vec<String>) -> Result<()> {
+    let [what, flags @ ..] = &words[..] else {
+        return Err(fault("there is nothing to measure", "cargo xtask bench decode"));
+    };
+    if what != "decode" {
+        return Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode"));
+    }
+    let mut options = Options::default();
+    for flag in flags {
+        match flag.as_str() {
+            "--quick" => options.effort = Effort::Quick,
+            "--gate" => options.gate = Gate::Closed,
+            "--write" => options.report = Report::Written,
+            _ => {
+                return Err(fault(
+                    format!("`{flag}` is no flag of `bench`"),
+                    "see `cargo xtask bench --help`",
+                ));
+            }
+        }
+    }
+    decode(&options).map(drop)
+}
+
+/// How to measure.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    pub effort: Effort,
+    pub gate: Gate,
+    pub report: Report,
+}
+
+/// How long.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Effort {
+    Quick,
+    #[default]
+    Full,
+}
+
+/// Whether too many instructions are an error.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gate {
+    #[default]
+    Open,
+    Closed,
+}
+
+/// Whether the figures go into the document.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Report {
+    #[default]
+    Printed,
+    Written,
+}
+
+/// Measures; says in a line what came of it.
+pub fn decode(options: &Options) -> Result<String> {
+    let program =
+        program::executable(&["bench", "--package", "throughline-wire", "--bench", "decode", "--no-run"])?;
+    let counts = instructions(&program, options.gate)?;
+    let mut all = Vec::new();
+    let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
+    let status = Program::new(&program).args(["measure"]).args(quick).lines(|line| {
+        if let Some(measured) = read(line, &counts) {
+            println!("  {}", measured.line());
+            all.push(measured);
+        }
+    })?;
+    if !status.success() || all.is_empty() {
+        bail!("the benchmark ended with {status}\n  remedy: a decoder reads something wrong; see above");
+    }
+    let verdicts = judge::verdicts(&all);
+    for verdict in &verdicts {
+        println!("{}", verdict.line());
+    }
+    if options.report == Report::Written {
+        let document = repository::read(DOCUMENT)?;
+        let text = judge::render(&all, &verdicts);
+        repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
+    }
+    let broken: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();
+    if options.gate == Gate::Closed && !broken.is_empty() {
+        let lines: Vec<_> = broken.iter().map(|verdict| verdict.line()).collect();
+        bail!(
+            "{}\n  remedy: `valgrind --tool=callgrind` on the benchmark shows where they go",
+            lines.join("\n")
+        );
+    }
+    Ok(summary(&verdicts))
+}
+
+fn summary(verdicts: &[Verdict]) -> String {
+    let met = verdicts.iter().filter(|verdict| verdict.is_met).count();
+    let figures: Vec<_> =
+        verdicts.iter().map(|verdict| format!("{} {}", verdict.what, verdict.figure())).collect();
+    format!("{met} of {} goals met: {}", verdicts.len(), figures.join(", "))
+}
+
+/// Instructions of each event, by workload: ours and the floor's.
+type Counts = Vec<(String, [f64; 2])>;
+
+fn instructions(program: &Path, gate: Gate) -> Result<Counts> {
+    if !Program::new("valgrind").args(["--version"]).works() {
+        if gate == Gate::Open {
+            println!("skipped: instruction counts need valgrind");
+            return Ok(Vec::new());
+        }
+        program::install(&["valgrind"])?;
+    }
+    let mut counts = Vec::new();
+    for workload in callgrind::WORKLOADS {
+        let count = |decoder| callgrind::per_event(program, workload, decoder);
+        let floor = if workload.starts_with("text.") { f64::NAN } else { count("memo")? };
+        let ours = count("throughline")?;
+        println!("  {workload}: {ours:.0} instructions an event");
+        counts.push((workload.to_owned(), [ours, floor]));
+    }
+    Ok(counts)
+}
+
+fn read(line: &str, counts: &Counts) -> Option<Measured> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let number = |key: &str| value[key].as_f64();
+    let workload = value["workload"].as_str()?.to_owned();
+    let count = counts.iter().find(|count| count.0 == workload).map(|count| count.1);
+    Some(Measured {
+        events: number("events")?,
+        bytes: number("bytes")?,
+        arguments_bytes: number("arguments_bytes")?,
+        throughline: number("throughline")?,
+        memo: number("memo"),
+        straight: number("straight"),
+        lines: number("lines")?,
+        copy: number("copy")?,
+        ratio: number("ratio"),
+        instructions: count.map(|count| count[0]),
+        memo_instructions: count.map(|count| count[1]).filter(|count| count.is_finite()),
+        workload,
+    })
+}

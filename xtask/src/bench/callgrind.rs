@@ -1,0 +1,65 @@
+//! Instructions of an event, counted: the same on a busy machine as on an idle one.
+
+use crate::program::Program;
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+
+/// Workloads that are counted. Longer calls take the same instructions an event, but minutes under valgrind.
+pub const WORKLOADS: [&str; 13] = [
+    "w1-text",
+    "w2-calls",
+    "w3-long.64k",
+    "w4-mixed",
+    "w1-text+obfuscation",
+    "w1-text+created",
+    "w2-calls+obfuscation",
+    "w2-calls+created",
+    "text.openai-responses",
+    "text.anthropic",
+    "text.gemini",
+    "text.ollama",
+    "text.cohere",
+];
+
+/// Two passes more cost this much; what comes once (writing the workload) cancels out.
+const PASSES: [u32; 2] = [1, 3];
+
+/// Instructions of an event.
+pub fn per_event(program: &Path, workload: &str, decoder: &str) -> Result<f64> {
+    let [few, many] = PASSES;
+    let count = |passes: u32| {
+        let output = Program::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .args([program])
+            .args(["count", workload, decoder, &passes.to_string()])
+            .output()?;
+        ensure!(output.status.success(), "valgrind ended with {}:\n{}", output.status, output.stderr);
+        let events = number(&output.stdout, "events ").context("the benchmark names no number of events")?;
+        Ok((collected(&output.stderr).context("callgrind printed no count")?, events))
+    };
+    let ((less, events), (more, _)) = (count(few)?, count(many)?);
+    Ok((more - less) / f64::from(many - few) / events)
+}
+
+/// `==17== Collected : 12345`.
+fn collected(report: &str) -> Option<f64> {
+    let line = report.lines().find(|line| line.contains("Collected :"))?;
+    line.rsplit(':').next()?.split_whitespace().next()?.parse().ok()
+}
+
+fn number(text: &str, label: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix(label)?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read() {
+        let report = "==17== Events    : Ir\n==17== Collected : 12345678\n==17== \n";
+        assert_eq!(collected(report), Some(12_345_678.0));
+        assert_eq!(collected("==17== nothing"), None);
+        assert_eq!(number("events 10003\n", "events "), Some(10_003.0));
+    }
+}

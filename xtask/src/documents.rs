@@ -1,0 +1,98 @@
+//! The documents for those who carry the project on are there, and no link in them leads nowhere. R: D3
+
+use crate::repository;
+use anyhow::{Result, bail};
+use std::path::{Component, Path, PathBuf};
+
+/// What every release carries.
+const REQUIRED: [&str; 6] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+/// Checks them; says how many links hold.
+pub fn check() -> Result<String> {
+    let root = repository::root();
+    let mut wrong: Vec<String> = REQUIRED
+        .into_iter()
+        .filter(|name| !root.join(name).is_file())
+        .map(|name| format!("{name} is missing"))
+        .collect();
+    let mut held = 0;
+    for document in repository::files(".", ".md") {
+        for link in links(&repository::read(&document)?) {
+            if resolves(&root, &document, &link) {
+                held += 1;
+            } else {
+                wrong.push(format!("{document}: `{link}` does not exist"));
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("{}\n  remedy: write the document, or correct the link", wrong.join("\n"));
+    }
+    Ok(format!("{} documents, {held} links", REQUIRED.len()))
+}
+
+/// Targets of links to files of the repository, without fragments; code blocks and code spans left out.
+fn links(document: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_code = false;
+    for line in document.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        }
+        if is_code {
+            continue;
+        }
+        for (at, _) in line.match_indices("](") {
+            let is_in_span = line[..at].matches('`').count() % 2 == 1;
+            let Some(end) = line[at + 2..].find(')') else { continue };
+            let target = line[at + 2..at + 2 + end].split(['#', ' ']).next().unwrap_or_default();
+            let is_outside = target.contains("://") || target.starts_with("mailto:");
+            if !is_in_span && !is_outside && !target.is_empty() {
+                found.push(target.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn resolves(root: &Path, document: &str, link: &str) -> bool {
+    let mut path = PathBuf::from(document);
+    path.pop();
+    let mut within = Vec::new();
+    for part in path.join(link).components() {
+        match part {
+            Component::ParentDir if within.pop().is_none() => return false,
+            Component::Normal(name) => within.push(name.to_owned()),
+            _ => {}
+        }
+    }
+    root.join(within.iter().collect::<PathBuf>()).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_files_are_found_and_nothing_else() {
+        let document = "[a](b.md#c) [x](https://x.y) [d](#e) `[f](g)` [h](i/j.rs \"title\")\n```\n[k](l)\n```\n[m](../n)";
+        assert_eq!(links(document), ["b.md", "i/j.rs", "../n"]);
+    }
+
+    // R: D3
+    #[test]
+    fn a_link_is_relative_to_its_document_and_stays_inside() {
+        let root = repository::root();
+        for (document, link, resolved) in [
+            ("docs/a.md", "../Cargo.toml", true),
+            ("docs/a.md", "Cargo.toml", false),
+            ("a.md", "xtask/src/main.rs", true),
+            ("a.md", "xtask/src", true),
+            ("a.md", "../Cargo.toml", false),
+            ("a.md", "no/such.md", false),
+        ] {
+            assert_eq!(resolves(&root, document, link), resolved, "{link} in {document}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `cargo xtask fuzz`: libFuzzer on stable Rust. R: R2
+//!
+//! The compiler's own coverage pass is all that libFuzzer needs, so there is no nightly and no cargo-fuzz. The crate
+//! `fuzz/` is a workspace of its own, since its flags differ from everything else's.
+
+mod seeds;
+
+use crate::fault::fault;
+use crate::program::{self, Program};
+use crate::{Verb, repository};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+pub const VERB: Verb = Verb {
+    name: "fuzz",
+    about: "Fuzz the framer, the arguments reader, call assembly and every dialect",
+    help: "\
+Usage: cargo xtask fuzz [--target T,…] [--runs N]
+
+  --target T   one or several of the programs in fuzz/src/bin (default: all, two at a time)
+  --runs N     executions of each (default 10000000)
+
+Needs a C++ compiler for libFuzzer itself. Begins with the fixtures and, if THROUGHLINE_VECTORS names it, the shared
+corpus; what it learns stays in fuzz/corpus. Inputs that crash, hang or need too much memory go to
+crates/wire/tests/crashes/<target>/, where the test `fuzz_regressions` runs them from then on.",
+    run,
+};
+
+/// Longer inputs find nothing more: the limits of the targets are about this.
+const INPUT_BYTES_MAX: u32 = 1024;
+/// One input.
+const TIMEOUT_SECONDS: u32 = 10;
+const MEMORY_MIB_MAX: u32 = 2048;
+/// Programs that run beside each other.
+const AT_ONCE: usize = 2;
+
+/// Coverage as libFuzzer wants it. `--target` goes with it, so that build scripts stay as they are.
+const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing";
+
+/// What one target came to.
+pub struct Fuzzed {
+    pub target: String,
+    pub executions: u64,
+    pub executions_per_second: u64,
+    pub memory_mib: u64,
+    /// Names of the inputs that broke it.
+    pub crashes: Vec<String>,
+}
+
+impl Fuzzed {
+    fn describe(&self) -> String {
+        let Self { target, executions, executions_per_second, memory_mib, crashes } = self;
+        format!(
+            "{target}: {executions} executions, {executions_per_second}/s, {memory_mib} MiB, {} crashes",
+            crashes.len()
+        )
+    }
+}
+
+fn run(words: Vec<String>) -> Result<()> {
+    let (mut targets, mut runs) = (Vec::new(), 10_000_000);
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let value = words.next().unwrap_or_default();
+        match word.as_str() {
+            "--target" => targets.extend(value.split(',').map(str::to_owned)),
+            "--runs" => {
+                runs = value.replace('_', "").parse().with_context(|| format!("`{value}` is no number"))?
+            }
+            _ => {
+                return Err(fault(format!("`{word}` is no flag of `fuzz`"), "see `cargo xtask fuzz --help`"));
+            }
+        }
+    }
+    let fuzzed = fuzz(&targets, runs)?;
+    for one in &fuzzed {
+        println!("{}", one.describe());
+    }
+    match fuzzed.iter().map(|one| one.crashes.len()).sum() {
+        0 => Ok(()),
+        crashes => bail!(
+            "{crashes} inputs broke a target\n  remedy: they are in crates/wire/tests/crashes; \
+             `cargo test -p throughline-wire --test fuzz_regressions` shows each"
+        ),
+    }
+}
+
+/// Fuzzes these targets, all if none is named.
+pub fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<Fuzzed>> {
+    let all = targets();
+    if let Some(name) = wanted.iter().find(|name| !all.contains(name)) {
+        return Err(fault(format!("`{name}` is no fuzz target"), format!("one of: {}", all.join(", "))));
+    }
+    let wanted = if wanted.is_empty() { all } else { wanted.to_vec() };
+    let programs = build()?;
+    let queue = Mutex::new(wanted.into_iter().rev().collect::<Vec<_>>());
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(target) = next(&queue) {
+                    println!("  {target}: {runs} executions");
+                    let fuzzed = fuzz_one(&programs, &target, runs);
+                    if let Ok(fuzzed) = &fuzzed {
+                        println!("  {}", fuzzed.describe());
+                    }
+                    done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(fuzzed);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut fuzzed = done.into_iter().collect::<Result<Vec<_>>>()?;
+    fuzzed.sort_by(|a, b| a.target.cmp(&b.target));
+    Ok(fuzzed)
+}
+
+fn next(queue: &Mutex<Vec<String>>) -> Option<String> {
+    queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop()
+}
+
+fn targets() -> Vec<String> {
+    let files = repository::files("fuzz/src/bin", ".rs");
+    files.iter().filter_map(|path| Path::new(path).file_stem()?.to_str().map(str::to_owned)).collect()
+}
+
+/// Builds all targets; says where they are.
+fn build() -> Result<PathBuf> {
+    if !Program::new("c++").args(["--version"]).works() {
+        program::install(&["g++"])?;
+    }
+    let version = Program::new("rustc").args(["-vV"]).text()?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    let folder = repository::root().join("fuzz/target");
+    Program::cargo()
+        .args([
+            "build",
+            "--release",
+            "--bins",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+            "--target",
+            host,
+            "--target-dir",
+        ])
+        .args([&folder])
+        .env("RUSTFLAGS", FLAGS)
+        // It would come before RUSTFLAGS.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .run()?;
+    Ok(folder.join(host).join("release"))
+}
+
+fn fuzz_one(programs: &Path, target: &str, runs: u64) -> Result<Fuzzed> {
+    let root = repository::root();
+    let [learnt, begun, artifacts] =
+        ["corpus", "seeds", "artifacts"].map(|kind| root.join("fuzz").join(kind).join(target));
+    for folder in [&learnt, &begun, &artifacts] {
+        fs::create_dir_all(folder)?;
+    }
+    seeds::write(target, &begun)?;
+    let output = Program::new(programs.join(target))
+        .args([
+            format!("-runs={runs}"),
+            format!("-max_len={INPUT_BYTES_MAX}"),
+            format!("-timeout={TIMEOUT_SECONDS}"),
+            format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
+            format!("-artifact_prefix={}/", artifacts.display()),
+            "-print_final_stats=1".to_owned(),
+        ])
+        .args([learnt, begun])
+        .output()?;
+    let crashes = keep_crashes(target, &artifacts)?;
+    if !output.status.success() {
+        let tail: Vec<_> = output.stderr.lines().rev().take(40).collect();
+        eprintln!("{target}:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        if crashes.is_empty() {
+            bail!(
+                "the fuzz target `{target}` ended with {}\n  remedy: see what it printed above",
+                output.status
+            );
+        }
+    }
+    let stat = |name: &str| statistic(&output.stderr, name);
+    Ok(Fuzzed {
+        target: target.to_owned(),
+        executions: stat("number_of_executed_units").unwrap_or(0),
+        executions_per_second: stat("average_exec_per_sec").unwrap_or(0),
+        memory_mib: stat("peak_rss_mb").unwrap_or(0),
+        crashes,
+    })
+}
+
+/// `stat::name: value` of libFuzzer's last lines.
+fn statistic(report: &str, name: &str) -> Option<u64> {
+    report.lines().find_map(|line| {
+        let (key, value) = line.strip_prefix("stat::")?.split_once(':')?;
+        (key == name).then(|| value.trim().parse().ok())?
+    })
+}
+
+/// Moves what broke a target to the fixtures of the normal tests.
+fn keep_crashes(target: &str, artifacts: &Path) -> Result<Vec<String>> {
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(artifacts)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !["crash-", "timeout-", "oom-", "leak-"].iter().any(|kind| name.starts_with(kind)) {
+            continue;
+        }
+        let folder = repository::root().join("crates/wire/tests/crashes").join(target);
+        fs::create_dir_all(&folder)?;
+        fs::copy(entry.path(), folder.join(&name))?;
+        fs::remove_file(entry.path())?;
+        kept.push(name);
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libfuzzers_statistics_are_read() {
+        let report =
+            "Done 10 runs\nstat::number_of_executed_units: 10\nstat::average_exec_per_sec:     119000\n";
+        assert_eq!(statistic(report, "number_of_executed_units"), Some(10));
+        assert_eq!(statistic(report, "average_exec_per_sec"), Some(119_000));
+        assert_eq!(statistic(report, "peak_rss_mb"), None);
+    }
+
+    // R: R2
+    #[test]
+    fn every_parser_has_a_target() {
+        let targets = targets();
+        for name in [
+            "sse",
+            "arguments",
+            "assembly",
+            "leaked",
+            "openai_chat",
+            "openai_responses",
+            "anthropic",
+            "gemini",
+            "ollama",
+            "cohere",
+            "bedrock_converse",
+            "bedrock_anthropic",
+        ] {
+            assert!(targets.iter().any(|target| target == name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Other programs: started, watched, and reported on when they fail.
+
+use crate::fault::fault;
+use crate::repository;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// A program that is about to be started, in the repository's root.
+pub struct Program {
+    command: Command,
+    shown: String,
+}
+
+/// What a program printed, and how it ended.
+pub struct Output {
+    pub stdout: String,
+    pub stderr: String,
+    pub status: ExitStatus,
+}
+
+impl Program {
+    pub fn new(name: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(name.as_ref());
+        command.current_dir(repository::root());
+        Self { command, shown: name.as_ref().to_string_lossy().into_owned() }
+    }
+
+    /// The cargo that started this program, so that the toolchain stays the same.
+    pub fn cargo() -> Self {
+        let mut program = Self::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        program.shown = "cargo".to_owned();
+        program
+    }
+
+    pub fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        for word in words {
+            self.shown.push(' ');
+            self.shown.push_str(&word.as_ref().to_string_lossy());
+            self.command.arg(word);
+        }
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Without this variable.
+    pub fn env_remove(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Whether it can be started at all and ends well: `probe` for `--version`.
+    pub fn works(mut self) -> bool {
+        let status = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    /// Runs it with this terminal; an error if it fails.
+    pub fn run(mut self) -> Result<()> {
+        let status = self.command.status().with_context(|| self.not_started())?;
+        if status.success() { Ok(()) } else { Err(self.failed(status)) }
+    }
+
+    /// Becomes that program, so that signals and the terminal are its own. Returns only if it cannot be started.
+    pub fn become_it(mut self) -> Result<()> {
+        #[cfg(unix)]
+        {
+            let error = std::os::unix::process::CommandExt::exec(&mut self.command);
+            Err(anyhow::Error::new(error).context(self.not_started()))
+        }
+        #[cfg(not(unix))]
+        self.run()
+    }
+
+    /// Runs it and keeps what it prints.
+    pub fn output(mut self) -> Result<Output> {
+        let output = self.command.stdin(Stdio::null()).output().with_context(|| self.not_started())?;
+        Ok(Output {
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            status: output.status,
+        })
+    }
+
+    /// Its standard output, trimmed; an error if it fails.
+    pub fn text(mut self) -> Result<String> {
+        self.command.stdin(Stdio::null()).stderr(Stdio::inherit()).stdout(Stdio::piped());
+        let output = self.command.output().with_context(|| self.not_started())?;
+        if !output.status.success() {
+            return Err(self.failed(output.status));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    }
+
+    /// Hands out its standard output line by line while it runs; standard error goes to this terminal.
+    pub fn lines(mut self, mut each: impl FnMut(&str)) -> Result<ExitStatus> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = self.command.spawn().with_context(|| self.not_started())?;
+        if let Some(stdout) = child.stdout.take() {
+            let mut reader = BufReader::new(stdout);
+            let mut line = Vec::new();
+            // Tests may print anything, so lines are bytes first.
+            while reader.read_until(b'\n', &mut line)? > 0 {
+                each(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
+                line.clear();
+            }
+        }
+        Ok(child.wait()?)
+    }
+
+    fn not_started(&self) -> String {
+        format!("`{}` could not be started", self.shown)
+    }
+
+    fn failed(&self, status: ExitStatus) -> anyhow::Error {
+        fault(format!("`{}` failed ({status})", self.shown), "see what it printed above")
+    }
+}
+
+/// Builds one executable with `cargo build` and says where it is, wherever the target directory may be.
+pub fn build(words: &[&str]) -> Result<PathBuf> {
+    executable(&[&["build"], words].concat())
+}
+
+/// The last executable that this cargo command makes.
+pub fn executable(words: &[&str]) -> Result<PathBuf> {
+    let mut built = None;
+    let program = Program::cargo().args(words).args(["--message-format=json-render-diagnostics"]);
+    let status = program.lines(|line| {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return };
+        if let Some(path) = message["executable"].as_str() {
+            built = Some(PathBuf::from(path));
+        }
+    })?;
+    match built {
+        Some(path) if status.success() => Ok(path),
+        _ => Err(fault(
+            format!("`cargo {}` failed", words.join(" ")),
+            "see what cargo printed above; a C compiler (cc) is needed besides the Rust toolchain",
+        )),
+    }
+}
+
+/// The command, built in the dev profile.
+pub fn throughline() -> Result<PathBuf> {
+    build(&["--package", "throughline-cli", "--bin", "throughline"])
+}
+
+/// Installs Debian packages if this is root on a system that has apt; else says how.
+pub fn install(packages: &[&str]) -> Result<()> {
+    let by_hand = format!("install {0} (Debian, Ubuntu: `sudo apt-get install {0}`)", packages.join(" "));
+    let is_root = Program::new("id").args(["-u"]).text().is_ok_and(|id| id == "0");
+    if !is_root || !Path::new("/usr/bin/apt-get").exists() {
+        return Err(fault(format!("{} not found", packages.join(", ")), by_hand));
+    }
+    println!("installing {}", packages.join(" "));
+    let apt = |words: &[&str]| {
+        Program::new("apt-get").args(["-qq"]).args(words).env("DEBIAN_FRONTEND", "noninteractive")
+    };
+    // Lists may be stale or absent; then the install says what is missing.
+    let _ = apt(&["update"]).run();
+    let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
+    apt(&install).run().map_err(|error| fault(error, by_hand))
+}

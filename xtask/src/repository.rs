@@ -1,0 +1,131 @@
+//! Where this repository is, and on what commit and machine.
+
+use crate::program::Program;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folder of the workspace.
+pub fn root() -> PathBuf {
+    // Of the sources that this program was built from: `cargo xtask` builds it anew where they have moved.
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// The shared test vectors, if `THROUGHLINE_VECTORS` names them.
+pub fn vectors() -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("THROUGHLINE_VECTORS")?);
+    folder.is_dir().then_some(folder)
+}
+
+/// Text of a file, by its path from the root.
+pub fn read(path: &str) -> Result<String> {
+    fs::read_to_string(root().join(path)).with_context(|| format!("{path} cannot be read"))
+}
+
+/// Writes a file, by its path from the root.
+pub fn write(path: &str, text: &str) -> Result<()> {
+    fs::write(root().join(path), text).with_context(|| format!("{path} cannot be written"))
+}
+
+/// Files below a folder whose names end so, as paths from the root with `/`, sorted.
+pub fn files(folder: &str, ending: &str) -> Vec<String> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders = vec![root.join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() {
+                if name != "target" && name != "node_modules" {
+                    folders.push(path);
+                }
+            } else if name.to_string_lossy().ends_with(ending)
+                && let Ok(path) = path.strip_prefix(&root)
+            {
+                found.push(path.to_string_lossy().replace('\\', "/"));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Short hash of the commit, with `+` if the work tree differs from it.
+pub fn commit() -> String {
+    let git = |words: &[&str]| Program::new("git").args(words).output();
+    let Ok(hash) = git(&["rev-parse", "--short=10", "HEAD"]) else { return "unknown".to_owned() };
+    if !hash.status.success() {
+        return "unknown".to_owned();
+    }
+    // The reports that proofs write are no change of what was proved.
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"]);
+    let mark = if changed.is_ok_and(|changed| changed.stdout.trim().is_empty()) { "" } else { "+" };
+    format!("{}{mark}", hash.stdout.trim())
+}
+
+/// Today, in UTC.
+pub fn date() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let days = now.map_or(0, |now| now.as_secs() / 86_400);
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Days since 1970-01-01 as year, month and day of the Gregorian calendar.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Years that begin in March put the leap day last (Hinnant, "chrono-compatible low-level date algorithms").
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day)
+}
+
+/// Cores, processor, memory and compiler, in a line.
+pub fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let field = |path: &str, key: &str| {
+        let text = fs::read_to_string(path).ok()?;
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let mut parts = vec![format!("{cores} cores")];
+    parts.extend(field("/proc/cpuinfo", "model name"));
+    let memory =
+        field("/proc/meminfo", "MemTotal").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    parts.extend(memory.map(|kilobytes| format!("{} GiB", (kilobytes + (1 << 19)) >> 20)));
+    parts.push(std::env::consts::OS.to_owned());
+    parts.extend(Program::new("rustc").args(["--version"]).text());
+    parts.join(", ")
+}
+
+/// How busy the machine is: the load average of the last minute, where the system tells it.
+pub fn load() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn days_become_dates() {
+        for (days, date) in [
+            (0, (1970, 1, 1)),
+            (58, (1970, 2, 28)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_454, (2026, 1, 1)),
+            (20_778, (2026, 11, 21)),
+        ] {
+            assert_eq!(civil(days), date, "day {days}");
+        }
+    }
+}

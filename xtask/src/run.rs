@@ -1,0 +1,58 @@
+//! `cargo xtask run`: the shortest way from a fresh clone to a conversation. R: D1
+
+use crate::fault::fault;
+use crate::program::{self, Program};
+use crate::{Verb, repository};
+use anyhow::Result;
+use std::io::IsTerminal;
+
+pub const VERB: Verb = Verb {
+    name: "run",
+    about: "Build the command and talk to the built-in demo model, without a key",
+    help: "\
+Usage: cargo xtask run [-- WORDS]
+
+Builds `throughline` in the dev profile, which is the shortest way to the first word, and opens the chat in this
+terminal. The demo model is a script that says so; it streams and calls tools like any other.
+
+  cargo xtask run                              the best there is: today the chat in the terminal
+  cargo xtask run -- chat                      always the terminal
+  cargo xtask run -- chat --model ollama/qwen3 a model of your own
+  cargo xtask run -- ask \"Weather in Paris?\"   anything else that `throughline` understands
+
+Without a terminal, lines of standard input are the messages and the answers are plain text.",
+    run,
+};
+
+fn run(words: Vec<String>) -> Result<()> {
+    let words = match words.split_first() {
+        None => vec!["chat".to_owned()],
+        Some((first, rest)) if first == "--" && rest.is_empty() => vec!["chat".to_owned()],
+        Some((first, rest)) if first == "--" => rest.to_vec(),
+        Some((first, _)) => {
+            let remedy =
+                format!("words for `throughline` follow `--`: cargo xtask run -- {}", words.join(" "));
+            return Err(fault(format!("`{first}` is no flag of `run`"), remedy));
+        }
+    };
+    if !is_built() {
+        eprintln!("Building throughline. The first time takes a few minutes, later ones seconds.");
+    }
+    let throughline = program::throughline()?;
+    if words == ["chat"] && !std::io::stdin().is_terminal() {
+        let shown = throughline.strip_prefix(repository::root()).unwrap_or(&throughline).display();
+        eprintln!(
+            "There is no terminal here, so each line of standard input is a message. For the chat with live tool\n\
+             cards run `cargo xtask run` in a terminal; for one answer: {shown} ask \"What's the weather in Paris?\""
+        );
+    }
+    Program::new(throughline).args(words).become_it()
+}
+
+/// Whether there may be little to build: a guess, only to say beforehand what takes long.
+fn is_built() -> bool {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), Into::into);
+    let name = format!("throughline{}", std::env::consts::EXE_SUFFIX);
+    target.join("debug").join(name).exists()
+}

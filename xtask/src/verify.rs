@@ -1,0 +1,226 @@
+//! `cargo xtask verify`: the long proofs, and docs/verification.md, which says when they last held. R: D1
+
+mod ledger;
+
+use crate::bench::{self, Effort, Gate};
+use crate::corpus::{self, Corpus};
+use crate::fault::fault;
+use crate::fuzz;
+use crate::program::{self, Program};
+use crate::sim::{self, Mutants};
+use crate::{Verb, coverage, generated, repository};
+use anyhow::{Context, Result, bail};
+use ledger::{Ledger, Row};
+use std::time::Instant;
+
+pub const VERB: Verb = Verb {
+    name: "verify",
+    about: "Run the long proofs and write docs/verification.md",
+    help: "\
+Usage: cargo xtask verify [--only NAME,…]
+
+  test         everything that CI runs
+  equivalence  every 2-cut of every recorded stream against an independent reader of whole bodies
+  corpus       every recorded stream through the command, whole and cut in eight ways
+  fuzz         10,000,000 executions of each fuzz target
+  sim          100,000 simulated turns, and every mutant caught
+  bench        decoding speed, with the gate on instruction counts; writes docs/performance.md
+  coverage     at least 90 % of the lines of `wire` and `engine`
+
+Takes hours on two cores; --only runs some of them anew and leaves the rows of the others. equivalence and corpus need
+THROUGHLINE_VECTORS. valgrind and a C++ compiler are installed if this is root on Debian or Ubuntu.",
+    run,
+};
+
+const DOCUMENT: &str = "docs/verification.md";
+const SECTION: &str = "proofs";
+const CHUNKINGS: u32 = 8;
+const FUZZ_RUNS: u64 = 10_000_000;
+const SEEDS: u64 = 100_000;
+
+/// How a proof ended, with a figure or a reason.
+enum Proved {
+    Holds(String),
+    Skipped(String),
+}
+
+struct Proof {
+    name: &'static str,
+    what: &'static str,
+    command: &'static str,
+    run: fn() -> Result<Proved>,
+}
+
+const PROOFS: [Proof; 7] = [
+    Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
+    Proof {
+        name: "equivalence",
+        what: "Every 2-cut of every stream up to 64 KiB, sampled cuts of longer ones: equal to the independent reader; \
+               mutants are caught",
+        command: "THROUGHLINE_EXHAUSTIVE=1 cargo test --release -p throughline-wire --test equivalence",
+        run: equivalence,
+    },
+    Proof {
+        name: "corpus",
+        what: "Recorded streams through `throughline decode`, strictly, whole and in 8 seeded ways of cutting",
+        command: "corpus/check.py --strict --chunkings 8 -- throughline decode",
+        run: streams,
+    },
+    Proof {
+        name: "fuzz",
+        what: "Every parser and dialect under libFuzzer: no panic, no hang, whole equals cut",
+        command: "cargo xtask fuzz --runs 10000000",
+        run: fuzzing,
+    },
+    Proof {
+        name: "sim",
+        what: "Simulated turns under hostile models, tools and people; a mutant for each rule is caught",
+        command: "cargo xtask sim --seeds 100000 --mutants",
+        run: || sim::simulate(0, SEEDS, Mutants::Too).map(Proved::Holds),
+    },
+    Proof {
+        name: "bench",
+        what: "Decoding speed beside the floor, at most 2,000 instructions an event",
+        command: "cargo xtask bench decode --gate --write",
+        run: || {
+            let options =
+                bench::Options { effort: Effort::Full, gate: Gate::Closed, report: bench::Report::Written };
+            bench::decode(&options).map(Proved::Holds)
+        },
+    },
+    Proof {
+        name: "coverage",
+        what: "Lines of `wire` and `engine` that tests run: at least 90 %",
+        command: "cargo xtask coverage",
+        run: || match coverage::missing() {
+            Some(why) => Ok(Proved::Skipped(why.to_owned())),
+            None => coverage::check().map(Proved::Holds),
+        },
+    },
+];
+
+fn run(words: Vec<String>) -> Result<()> {
+    let only: Option<Vec<&str>> = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => None,
+        ["--only", names] => Some(names.split(',').collect()),
+        _ => return Err(fault("these flags are not understood", "see `cargo xtask verify --help`")),
+    };
+    let names: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
+    if let Some(name) = only.iter().flatten().find(|name| !names.contains(name)) {
+        return Err(fault(format!("`{name}` is no proof"), format!("one of: {}", names.join(", "))));
+    }
+    // Known before the first proof, since proofs write documents and take hours.
+    let (commit, machine) = (repository::commit(), repository::machine());
+    let mut failed = Vec::new();
+    for proof in PROOFS.iter().filter(|proof| only.as_ref().is_none_or(|only| only.contains(&proof.name))) {
+        println!("==> {}: {}", proof.name, proof.command);
+        let begun = Instant::now();
+        let proved = (proof.run)();
+        let (result, figure) = match proved {
+            Ok(Proved::Holds(figure)) => ("holds", figure),
+            Ok(Proved::Skipped(why)) => ("not run", why),
+            Err(error) => {
+                println!("{error:#}");
+                failed.push(proof.name);
+                ("**fails**", error.to_string().lines().next().unwrap_or_default().to_owned())
+            }
+        };
+        println!("    {}: {result} ({figure})", proof.name);
+        let row = Row {
+            name: proof.name.to_owned(),
+            what: proof.what.to_owned(),
+            result: result.to_owned(),
+            figure,
+            took: took(begun.elapsed().as_secs()),
+            date: repository::date(),
+            commit: commit.clone(),
+            machine: machine.clone(),
+            command: proof.command.to_owned(),
+        };
+        // At once: a later proof may be interrupted.
+        write(row)?;
+    }
+    println!("{DOCUMENT} is written");
+    if failed.is_empty() { Ok(()) } else { bail!("does not hold: {}", failed.join(", ")) }
+}
+
+fn write(row: Row) -> Result<()> {
+    let document = repository::read(DOCUMENT)?;
+    let mut ledger = Ledger::parse(generated::section(&document, SECTION)?);
+    ledger.put(row);
+    let order: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
+    repository::write(DOCUMENT, &generated::replace(&document, SECTION, &ledger.render(&order))?)
+}
+
+fn took(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        _ => format!("{} min", (seconds + 30) / 60),
+    }
+}
+
+fn tests() -> Result<Proved> {
+    let mut totals = String::new();
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let status = Program::new(program).args(["test"]).lines(|line| {
+        println!("{line}");
+        if corpus::counts(line).is_some() {
+            line.clone_into(&mut totals);
+        }
+    })?;
+    if status.success() { Ok(Proved::Holds(totals)) } else { bail!("{totals}") }
+}
+
+fn equivalence() -> Result<Proved> {
+    if repository::vectors().is_none() {
+        return Ok(Proved::Skipped("THROUGHLINE_VECTORS is not set".to_owned()));
+    }
+    let mut figure = None;
+    let status = Program::cargo()
+        .args([
+            "test",
+            "--release",
+            "--package",
+            "throughline-wire",
+            "--test",
+            "equivalence",
+            "--",
+            "--nocapture",
+        ])
+        .env("THROUGHLINE_EXHAUSTIVE", "1")
+        .lines(|line| {
+            println!("{line}");
+            if line.contains("ways to cut them") {
+                figure = Some(line.to_owned());
+            }
+        })?;
+    match figure {
+        Some(figure) if status.success() => Ok(Proved::Holds(figure)),
+        _ => bail!("the exhaustive equivalence test fails"),
+    }
+}
+
+fn streams() -> Result<Proved> {
+    let throughline = program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?;
+    Ok(match corpus::check(&throughline, CHUNKINGS)? {
+        Corpus::Absent(why) => Proved::Skipped(why),
+        Corpus::Passed { streams, recovered } => Proved::Holds(format!(
+            "{streams} of {streams} streams; leaked calls recovered in {recovered} of {recovered}"
+        )),
+    })
+}
+
+fn fuzzing() -> Result<Proved> {
+    let fuzzed = fuzz::fuzz(&[], FUZZ_RUNS)?;
+    let crashes: usize = fuzzed.iter().map(|one| one.crashes.len()).sum();
+    let fewest = fuzzed.iter().map(|one| one.executions).min().unwrap_or(0);
+    let all: u64 = fuzzed.iter().map(|one| one.executions).sum();
+    let slowest = fuzzed.iter().map(|one| one.executions_per_second).min().unwrap_or(0);
+    let memory = fuzzed.iter().map(|one| one.memory_mib).max().unwrap_or(0);
+    let figure = format!(
+        "{} targets, at least {fewest} executions each, {all} in all, {slowest}/s or more, at most {memory} MiB, \
+         {crashes} crashes",
+        fuzzed.len()
+    );
+    if crashes > 0 || fewest < FUZZ_RUNS { bail!("{figure}") } else { Ok(Proved::Holds(figure)) }
+}
