@@ -1,0 +1,243 @@
+//! The documents say what the program does: commands with their output, configurations, scenarios, limits with their
+//! defaults, flags, and the tests that ARCHITECTURE.md names. R: D2, D3
+
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+use throughline::config::{Environment, File, Flags, resolve};
+use throughline_testkit::Rules;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every document of the project, by its path from the root.
+fn documents() -> Vec<(String, String)> {
+    let mut paths: Vec<String> = Vec::new();
+    for folder in ["", "docs/"] {
+        let entries = std::fs::read_dir(root().join(folder)).expect("the folder is in the repository");
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        paths.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}{name}")));
+    }
+    paths.sort();
+    paths.into_iter().map(|path| (read(&path), path)).map(|(text, path)| (path, text)).collect()
+}
+
+/// A fenced block: what stands behind the fence, and the lines between.
+struct Block<'d> {
+    info: &'d str,
+    text: String,
+}
+
+fn blocks(document: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block<'_>> = None;
+    for line in document.lines() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(info), None) => open = Some(Block { info, text: String::new() }),
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some(mut block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+                open = Some(block);
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Words of a command line; quotes are kept together, which is all that the documents need.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('"').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+// R: D2
+#[test]
+fn commands_print_what_the_documents_show() {
+    let mut run = 0;
+    for (path, document) in documents() {
+        for block in blocks(&document).into_iter().filter(|block| block.info == "console") {
+            let Some((first, shown)) = block.text.split_once('\n') else { continue };
+            let Some((line, file)) = first.strip_prefix("$ throughline ").and_then(|rest| rest.split_once(" < "))
+            else {
+                continue;
+            };
+            let body = std::fs::read(root().join(file)).unwrap_or_else(|error| panic!("{path}: {file}: {error}"));
+            let mut command = Command::cargo_bin("throughline").expect("it was built");
+            let output = command.args(words(line)).write_stdin(body).output().expect("it runs");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), shown, "{path}: {first}");
+            run += 1;
+        }
+    }
+    assert!(run >= 15, "{run} commands");
+}
+
+// R: D2
+#[test]
+fn bodies_are_the_fixtures_they_name() {
+    let mut compared = 0;
+    for (path, document) in documents() {
+        for block in blocks(&document) {
+            let Some(name) = block.info.strip_prefix("text ") else { continue };
+            let body = read(&format!("crates/wire/tests/fixtures/{name}"));
+            // Blank lines at the end do not show.
+            assert_eq!(block.text.trim_end(), body.trim_end(), "{path}: {name}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 12, "{compared} bodies");
+}
+
+// R: D2
+#[test]
+fn configurations_and_scenarios_are_accepted() {
+    let (mut configurations, mut scenarios) = (0, 0);
+    for (path, document) in documents() {
+        for block in blocks(&document).into_iter().filter(|block| block.info.starts_with("toml")) {
+            if block.text.contains("[[rules]]") {
+                Rules::parse(&block.text).unwrap_or_else(|error| panic!("{path}: {error}\n{}", block.text));
+                scenarios += 1;
+            } else {
+                let file = File::parse(&path, &block.text).unwrap_or_else(|error| panic!("{error}"));
+                // Headers may name variables.
+                let environment = Environment::from([("GATEWAY_TOKEN".to_owned(), "secret".to_owned())]);
+                resolve(Some(file), &environment, &Flags::default()).unwrap_or_else(|error| panic!("{error}"));
+                configurations += 1;
+            }
+        }
+    }
+    assert!(configurations >= 3 && scenarios >= 2, "{configurations} configurations, {scenarios} scenarios");
+}
+
+/// Fields of a struct of limits with their defaults, out of its `Debug` form.
+fn fields(debug: &str) -> Vec<(String, String)> {
+    let inner = debug.split_once('{').map_or("", |(_, rest)| rest).trim_end_matches([' ', '}']);
+    let pairs = inner.split(", ").filter_map(|pair| pair.trim().split_once(": "));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// A default as people write it.
+fn shown(name: &str, value: &str) -> String {
+    let value = value.trim_start_matches("Some(").trim_end_matches(')');
+    let Ok(number) = value.parse::<u64>() else {
+        return value.replace("ms", " ms").replace("1.5s", "1,500 ms");
+    };
+    if name.contains("bytes") && number % (1 << 20) == 0 {
+        return format!("{} MiB", number >> 20);
+    }
+    if name.contains("bytes") && number % (1 << 10) == 0 {
+        return format!("{} KiB", number >> 10);
+    }
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let unit = if name.ends_with("_ms") || name.contains("_ms_") { " ms" } else { "" };
+    grouped + unit
+}
+
+// R: R2
+#[test]
+fn every_limit_is_documented_with_its_default() {
+    use throughline::Timeouts;
+    use throughline::engine::{RetryPolicy, TurnLimits};
+    use throughline::store::MemoryLimits;
+    use throughline::tools::{ExecutorLimits, OutputLimits};
+    use throughline::wire::Limits;
+    let executor = format!("{:?}", ExecutorLimits::default());
+    let own = executor.split(", output:").next().unwrap_or_default().to_owned();
+    let all = [
+        ("docs/configuration.md", format!("{:?}", Limits::default())),
+        ("docs/configuration.md", format!("{:?}", TurnLimits::default())),
+        ("docs/configuration.md", format!("{:?}", RetryPolicy::default())),
+        ("docs/configuration.md", format!("{:?}", Timeouts::default())),
+        ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
+        ("docs/tools.md", own),
+        ("docs/tools.md", format!("{:?}", OutputLimits::default())),
+    ];
+    let mut compared = 0;
+    for (path, debug) in all {
+        let document = read(path);
+        for (name, value) in fields(&debug) {
+            let row = document.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("{path} has no row for `{name}`"));
+            let default = shown(&name, &value);
+            assert!(row.contains(&format!("| {default} |")), "{path}: `{name}` is {default}, not: {row}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 30, "{compared} limits");
+}
+
+// R: D3
+#[test]
+fn known_upstreams_are_listed() {
+    let document = read("docs/configuration.md");
+    for known in throughline::known::all() {
+        let row = document.lines().find(|line| line.starts_with(&format!("| `{}` |", known.name)));
+        let row = row.unwrap_or_else(|| panic!("docs/configuration.md has no row for `{}`", known.name));
+        for part in [known.base_url, known.key_env.unwrap_or("-"), known.dialect.name()] {
+            assert!(row.contains(part), "`{}`: {part} is not in: {row}", known.name);
+        }
+    }
+}
+
+// R: D2
+#[test]
+fn flags_in_the_documents_exist() {
+    let mut known = String::new();
+    for subcommand in ["chat", "ask", "decode", "tools list", "tools call", "upstreams", "mock", "completions"] {
+        let mut command = Command::cargo_bin("throughline").expect("it was built");
+        let output = command.args(subcommand.split(' ')).arg("--help").output().expect("it runs");
+        known.push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+    let document = read("docs/configuration.md");
+    let section = document.split("## Flags").nth(1).expect("a section of flags");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let flags: Vec<&str> =
+        section.split('`').filter(|code| code.starts_with("--")).map(|code| code.split(' ').next().unwrap_or(code)).collect();
+    assert!(flags.len() >= 10, "{flags:?}");
+    for flag in flags {
+        assert!(known.contains(flag), "{flag} is no flag");
+    }
+}
+
+// R: D3
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let document = read("ARCHITECTURE.md");
+    let table = document.split("## Invariants").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let mut named = 0;
+    for row in table.expect("a table of invariants").lines().filter(|line| line.starts_with("| ")) {
+        // `test`, `test` in `file`; ...
+        for group in row.rsplit('|').nth(1).unwrap_or_default().split(';') {
+            let codes: Vec<&str> = group.split('`').skip(1).step_by(2).collect();
+            let Some(file) = codes.iter().find(|code| code.ends_with(".rs") && group.contains(&format!(" in `{code}`")))
+            else {
+                continue;
+            };
+            let source = read(file);
+            for test in codes.iter().take_while(|code| *code != file) {
+                assert!(source.contains(&format!("fn {test}(")), "{test} is not in {file}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 30, "{named} tests");
+    assert!(document.lines().count() < 300);
+}
