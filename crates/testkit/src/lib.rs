@@ -45,3 +45,8 @@ pub use rules::{Rule, Rules, When};
 pub use script::{Break, CallMove, ErrorMove, Finish, HttpAnswer, Move, Pace, Script, Speech, Vendor};
 pub use seen::Seen;
 pub use server::{CallIds, Habits, ReasoningEcho, Upstream, UpstreamHandle};
+
+/// The examples of the page run like those of the documentation. // R: D2
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/mock.md")]
+mod page {}

@@ -46,3 +46,8 @@ pub use throughline_engine::{CallStatus, Decision, Event, EventKind, TurnStatus}
 pub use throughline_store as store;
 pub use throughline_tools as tools;
 pub use throughline_wire as wire;
+
+/// The examples of the README run like those of the documentation. // R: D2
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -57,3 +57,8 @@ pub use schema::{
 pub use throughline_engine::{Concurrency, Effect, Polling};
 pub use toggles::{Toggle, Toggles};
 pub use tool::{AgentCallable, Permission, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
+
+/// The examples of the page run like those of the documentation. // R: D2
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+mod page {}

@@ -24,3 +24,8 @@ pub use limits::Limits;
 pub use profile::{LeakedCalls, Profile, ReasoningEcho, ToolIdFormat};
 pub use reply::{Reply, ReplyCall};
 pub use vocabulary::*;
+
+/// The examples of the page run like those of the documentation. // R: D2
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streaming-tool-calls.md")]
+mod page {}
