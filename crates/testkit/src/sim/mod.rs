@@ -3,7 +3,7 @@
 //! A seed draws a setup (tools, schedule, limits), a hostile upstream (cut, stalled, lying, repeating, resetting),
 //! tools that hang, panic, flood and answer late or twice, people who answer late, twice or never and press stop, a
 //! log that is slow, refuses or dies. Everything runs under a virtual clock through the same [`Outbox`] as the real
-//! driver, and a [`Checker`](check) that knows nothing of the machine's inside looks at every event.
+//! driver, and a checker that knows nothing of the machine's inside looks at every event.
 //!
 //! It has no threads, no real time and no randomness but the seed, so a failing seed fails for ever.
 //!

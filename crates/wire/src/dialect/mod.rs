@@ -1,6 +1,6 @@
 //! The wire formats, one folder each with `decode.rs` and `encode.rs`.
 //!
-//! A dialect's decoder gets framed payloads and talks to a [`Step`]: it never sees bytes, never assembles arguments
+//! A dialect's decoder gets framed payloads and talks to a `Step`: it never sees bytes, never assembles arguments
 //! and never decides whether a call is complete. To add one: a folder here, a variant of [`Dialect`], fixtures in
 //! `crates/wire/tests/fixtures`.
 
