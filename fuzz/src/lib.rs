@@ -26,7 +26,7 @@ fn pieces(seed: u8, body: &[u8]) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     while !rest.is_empty() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let longest = if seed % 3 == 0 { 2 } else { 64 };
+        let longest = if seed.is_multiple_of(3) { 2 } else { 64 };
         let len = 1 + (state >> 33) as usize % longest;
         let (piece, tail) = rest.split_at(len.min(rest.len()));
         pieces.push(piece);

@@ -4,6 +4,8 @@
 //! or mode a call came from, and no provider's name appears in it. It never fails on input: whatever comes at
 //! whatever time is handled by rule.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod fold;
 
 mod action;

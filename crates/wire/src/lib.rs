@@ -4,6 +4,7 @@
 //! is wrong with a stream is reported as [`StepEvent::Problem`] and the rest goes on.
 
 #![warn(clippy::unwrap_used)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod dialect;
 pub mod frame;
