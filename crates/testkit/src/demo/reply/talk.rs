@@ -186,10 +186,11 @@ struct Roll { sides: u32 }
 
 let dice = tool("dice.roll", "Rolls a die", |roll: Roll, _| async move {
     format!("You rolled a {}", 1 + rand::random::<u32>() % roll.sides)
-});
+})
+.agent_callable();
 ```
 
-From here on, any model can roll it: with native tool calls or, for models that have none, in plain text.
+From here on, any model that can call tools can roll it.
 
 ## And me?
 
@@ -236,10 +237,11 @@ struct Roll { sides: u32 }
 
 let dice = tool("dice.roll", "掷一次骰子", |roll: Roll, _| async move {
     format!("掷出了 {}", 1 + rand::random::<u32>() % roll.sides)
-});
+})
+.agent_callable();
 ```
 
-从此任何模型都能掷骰子：会调用工具的用原生方式，不会的用纯文本。
+从此，任何会调用工具的模型都能掷骰子。
 
 ## 那我呢？
 
