@@ -12,6 +12,9 @@ use std::fmt;
 /// Deepest nesting of arguments. Deeper text is invalid: values are dropped recursively by everyone who reads them.
 pub const ARGUMENTS_DEPTH_MAX: usize = 256;
 
+/// Room made at the first fragment: most arguments fit, and growing token by token would copy them several times.
+const TYPICAL_BYTES: usize = 512;
+
 /// Why argument text is not one JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArgumentsError {
@@ -96,6 +99,9 @@ impl ArgumentsReader {
     /// Takes the next fragment. Escapes may be cut anywhere.
     pub fn push(&mut self, fragment: &str) {
         let from = self.text.len();
+        if from == 0 {
+            self.text.reserve(TYPICAL_BYTES);
+        }
         self.text.push_str(fragment);
         if self.error.is_none() {
             self.check(from);
