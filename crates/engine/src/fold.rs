@@ -1,8 +1,8 @@
 //! From events to the one assistant message of a turn: the only way blocks come into being. R: T1, E1
 //!
 //! [`Message::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
-//! the later ones equals a message that took all. Unknown events and fields change nothing. The page has the same
-//! fold in TypeScript; `tests/vectors` holds both to the same result.
+//! the later ones equals a message that took all. Unknown events and fields change nothing.
+//! `tests/vectors` has what logs fold to, for folds in other languages.
 
 use crate::event::{
     BlockStart, CallStatus, Event, EventKind, Fault, Progress, SessionStats, ToolError, ToolInput,
