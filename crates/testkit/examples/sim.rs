@@ -106,7 +106,7 @@ fn run(from: u64, count: u64) -> All {
                     let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     runs.into_iter().for_each(|run| all.take(run));
                     let done = first + BATCH;
-                    if done % (BATCH * 40) == 0 {
+                    if done.is_multiple_of(BATCH * 40) {
                         eprintln!(
                             "  {done} of {count} seeds, {} failed, {} s",
                             all.failed.len(),
