@@ -86,7 +86,14 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
         ),
         FailureKind::Broken => ("upstream_lost", "The connection to the upstream broke.", again),
         FailureKind::RateLimited => ("rate_limited", "The upstream refuses more requests for now.", again),
-        FailureKind::Status => ("upstream_error", "The upstream refused the request.", again),
+        FailureKind::Status if failure.is_retryable() => {
+            ("upstream_error", "The upstream could not answer.", again)
+        }
+        FailureKind::Status => (
+            "upstream_error",
+            "The upstream refused the request.",
+            "The same request will be refused again: see what it says, or choose another model.",
+        ),
         FailureKind::Unauthorized => {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
         }
@@ -94,7 +101,7 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
         FailureKind::ToolsUnsupported => (
             "tool_calling_unsupported",
             "This upstream or model does not support native tool calling.",
-            "Set the mode to `text` (for example `/mode text`, or `mode = \"text\"` for the agent), or choose another model.",
+            "Choose a model that can call tools, or turn its tools off. Mode `text` (`mode = \"text\"` for the agent) will bring tools to models without native calling in a later release.",
         ),
         FailureKind::ContextTooLong => (
             "context_too_long",

@@ -23,7 +23,7 @@ pub use decoder::{DecodeOptions, StepDecoder, Think};
 pub use dialect::{Dialect, EncodeError, EncodedRequest, Transfer, encode};
 pub use limits::Limits;
 pub use profile::{LeakedCalls, Profile, ReasoningEcho, ToolIdFormat};
-pub use reply::{Reply, ReplyCall};
+pub use reply::{Reply, ReplyAudio, ReplyCall};
 pub use vocabulary::*;
 
 /// The examples of the page run like those of the documentation. // R: D2

@@ -4,6 +4,7 @@ use crate::vocabulary::{
     Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Media, Problem, ProviderState, RawArguments,
     Slot, StepEvent, UpstreamCallId, Usage, WireName,
 };
+use serde::Serialize;
 use serde_json::Value;
 
 /// One call of a reply.
@@ -25,6 +26,15 @@ pub struct ReplyCall {
     pub ending: Option<Result<Arguments, (BrokenCall, RawArguments)>>,
 }
 
+/// One piece of sound as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReplyAudio {
+    /// Base64; pieces are decoded one by one.
+    pub data: String,
+    /// What is being said in it.
+    pub transcript: String,
+}
+
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
@@ -36,6 +46,8 @@ pub struct Reply {
     pub refusal: String,
     /// Calls in the order of the message.
     pub calls: Vec<ReplyCall>,
+    /// Sound, in order.
+    pub audio: Vec<ReplyAudio>,
     /// Pictures.
     pub images: Vec<Media>,
     /// Sources.
@@ -64,7 +76,9 @@ impl Reply {
             StepEvent::Thinking(text) => self.thinking.push_str(&text),
             StepEvent::Refusal(text) => self.refusal.push_str(&text),
             StepEvent::Image(media) => self.images.push(media),
-            StepEvent::Audio { .. } => {}
+            StepEvent::Audio { data, transcript } => {
+                self.audio.push(ReplyAudio { data: data.into_owned(), transcript: transcript.into_owned() });
+            }
             StepEvent::Citation(value) => self.citations.push(value),
             StepEvent::CallOpened { slot, position, upstream_id, name, kind } => {
                 let call =

@@ -4,7 +4,8 @@ use super::json_text::raw_value;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use throughline_wire::{
-    Arguments, CallKind, End, FinishReason, Hosted, Media, Problem, Reply, ReplyCall, UpstreamError, Usage,
+    Arguments, CallKind, End, FinishReason, Hosted, Media, Problem, Reply, ReplyAudio, ReplyCall,
+    UpstreamError, Usage,
 };
 
 /// The object printed. Keys that are always there come first; the rest only if there is something to say.
@@ -26,6 +27,8 @@ pub struct ReplyView<'a> {
     hosted: &'a [Hosted],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     images: &'a [Media],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    audio: &'a [ReplyAudio],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     citations: &'a [serde_json::Value],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -87,6 +90,7 @@ impl<'a> From<&'a Reply> for ReplyView<'a> {
             choices: choices(reply),
             hosted: &reply.hosted,
             images: &reply.images,
+            audio: &reply.audio,
             citations: &reply.citations,
             problems: &reply.problems,
         }

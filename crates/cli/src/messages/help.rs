@@ -47,7 +47,7 @@ The object printed:
   end                        complete, truncated (the body just stopped) or error
   error, usage               as the upstream put them, or null
   choices                    all of them, if there is more than one
-  hosted, images, citations, problems
+  hosted, images, audio, citations, problems
                              only if there are any: tools the provider ran itself, pictures, sources, and what was
                              wrong with the stream and what was done about it
 
