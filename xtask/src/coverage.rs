@@ -1,93 +1,155 @@
-//! `cargo xtask coverage`: how much of the two pure crates the tests run. R: D1
+//! `cargo xtask coverage`: how much of the two pure crates their own tests run. R: D1
+//!
+//! With the compiler's own instrumentation and the toolchain's own LLVM tools, so nothing has to be built for it.
 
-use crate::Verb;
 use crate::fault::fault;
-use crate::program::Program;
-use anyhow::{Context, Result, bail};
+use crate::program::{self, Program};
+use crate::{Verb, repository};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 pub const VERB: Verb = Verb {
     name: "coverage",
-    about: "Measure how many lines of `wire` and `engine` the tests run: at least 90 %",
+    about: "Measure how many lines of `wire` and `engine` their tests run: at least 90 %",
     help: "\
-Usage: cargo xtask coverage
+Usage: cargo xtask coverage [--files]
 
-Needs cargo-llvm-cov and the toolchain's llvm-tools:
+  --files   every file with its share of lines, the lowest first
 
-  rustup component add llvm-tools
-  cargo install --locked cargo-llvm-cov",
-    run: |_| {
-        println!("{}", check()?);
-        Ok(())
-    },
+Needs the toolchain's LLVM tools: `rustup component add llvm-tools` (tried if rustup is there). Builds in
+target/coverage, since everything is compiled with counters.",
+    run,
 };
 
 const LINES_PERCENT_MIN: f64 = 90.0;
 const CRATES: [&str; 2] = ["wire", "engine"];
+const PACKAGES: [&str; 4] = ["--package", "throughline-wire", "--package", "throughline-engine"];
 
-/// What is missing for the measurement, if anything.
-pub fn missing() -> Option<&'static str> {
-    if !Program::cargo().args(["llvm-cov", "--version"]).works() {
-        return Some("cargo-llvm-cov is not installed (cargo install --locked cargo-llvm-cov)");
+fn run(words: Vec<String>) -> Result<()> {
+    let shown = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Shown::Totals,
+        ["--files"] => Shown::Files,
+        _ => return Err(fault("these flags are not understood", "see `cargo xtask coverage --help`")),
+    };
+    println!("{}", check(shown)?);
+    Ok(())
+}
+
+/// What to print besides the result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Totals,
+    Files,
+}
+
+/// The toolchain's LLVM tools, or why there are none.
+pub fn tools() -> Result<PathBuf, &'static str> {
+    const MISSING: &str = "the toolchain lacks its LLVM tools (rustup component add llvm-tools)";
+    let library = Program::new("rustc").args(["--print", "target-libdir"]).text().map_err(|_| MISSING)?;
+    let tools = Path::new(&library).parent().ok_or(MISSING)?.join("bin");
+    let is_there = || ["llvm-cov", "llvm-cov.exe"].iter().any(|name| tools.join(name).exists());
+    if !is_there() && Program::new("rustup").args(["--version"]).works() {
+        // Without a network this fails, and then the tools are just not there.
+        let _ = Program::new("rustup").args(["component", "add", "llvm-tools"]).run();
     }
-    let sysroot = Program::new("rustc").args(["--print", "target-libdir"]).text().ok()?;
-    let tools = std::path::Path::new(&sysroot).parent()?.join("bin");
-    let is_there = ["llvm-profdata", "llvm-profdata.exe"].iter().any(|name| tools.join(name).exists());
-    (!is_there && std::env::var_os("LLVM_PROFDATA").is_none())
-        .then_some("the toolchain lacks llvm-tools (rustup component add llvm-tools)")
+    if is_there() { Ok(tools) } else { Err(MISSING) }
 }
 
 /// Measures; an error below the goal.
-pub fn check() -> Result<String> {
-    if let Some(missing) = missing() {
-        return Err(fault("coverage cannot be measured", missing));
+pub fn check(shown: Shown) -> Result<String> {
+    let tools = tools().map_err(|why| fault("coverage cannot be measured", why))?;
+    let folder = repository::root().join("target/coverage");
+    let counters = folder.join("counters");
+    // Counters of an earlier build belong to other sources.
+    let _ = fs::remove_dir_all(&counters);
+    fs::create_dir_all(&counters)?;
+    let cargo = |words: &[&str]| {
+        Program::cargo()
+            .args(["test"])
+            .args(PACKAGES)
+            .args(["--tests", "--target-dir"])
+            .args([&folder])
+            .args(words)
+            .env("RUSTFLAGS", "-Cinstrument-coverage")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env("LLVM_PROFILE_FILE", counters.join("%m_%p.profraw"))
+    };
+    let programs = program::executables(cargo(&["--no-run"]))?;
+    cargo(&["--quiet"]).run()?;
+    let merged = folder.join("merged.profdata");
+    let profiles = fs::read_dir(&counters)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    ensure!(!profiles.is_empty(), "the tests left no counters");
+    Program::new(tools.join("llvm-profdata"))
+        .args(["merge", "--sparse", "-o"])
+        .args([&merged])
+        .args(&profiles)
+        .run()?;
+    let report = Program::new(tools.join("llvm-cov"))
+        .args(["export", "--summary-only", "--instr-profile"])
+        .args([&merged])
+        .args(programs.iter().flat_map(|program| ["--object".as_ref(), program.path.as_os_str()]))
+        .output()?;
+    ensure!(report.status.success(), "llvm-cov ended with {}:\n{}", report.status, report.stderr);
+    let report: Value = serde_json::from_str(&report.stdout).context("llvm-cov's report is no JSON")?;
+    let files: Vec<_> = CRATES.iter().map(|name| (*name, files(&report, name))).collect();
+    if shown == Shown::Files {
+        print_files(&files);
     }
-    let report = Program::cargo()
-        .args([
-            "llvm-cov",
-            "--json",
-            "--summary-only",
-            "--package",
-            "throughline-wire",
-            "--package",
-            "throughline-engine",
-        ])
-        .args(["--package", "throughline-testkit"])
-        .text()?;
-    // Test programs print before the report, which is one line.
-    let line =
-        report.lines().rev().find(|line| line.starts_with('{')).context("llvm-cov printed no report")?;
-    let report: Value = serde_json::from_str(line).context("llvm-cov's report is no JSON")?;
-    let covered: Vec<_> = CRATES.iter().map(|name| (*name, percent(&report, name))).collect();
+    let covered: Vec<_> = files.iter().map(|(name, files)| (*name, percent(files))).collect();
     let line: Vec<_> = covered.iter().map(|(name, percent)| format!("{name} {percent:.1} %")).collect();
     let line = format!("lines run by tests: {}", line.join(", "));
     if covered.iter().any(|(_, percent)| *percent < LINES_PERCENT_MIN) {
         bail!(
-            "{line}, below {LINES_PERCENT_MIN} %\n  remedy: `cargo llvm-cov --html` shows what no test runs"
+            "{line}, below {LINES_PERCENT_MIN} %\n  remedy: `cargo xtask coverage --files` shows where tests are missing"
         );
     }
     Ok(line)
 }
 
-/// Lines of a crate's sources that were run, in percent.
-fn percent(report: &Value, name: &str) -> f64 {
+/// A source file and its lines.
+struct File {
+    name: String,
+    covered: f64,
+    lines: f64,
+}
+
+/// Sources of a crate, tests left out.
+fn files(report: &Value, name: &str) -> Vec<File> {
     let folder = format!("crates/{name}/src/");
     let files = report["data"][0]["files"].as_array().into_iter().flatten();
-    let ours = files.filter(|file| {
-        let name = file["filename"].as_str().unwrap_or_default().replace('\\', "/");
-        name.contains(&folder) && !name.ends_with("tests.rs")
+    let ours = files.filter_map(|file| {
+        let name = file["filename"].as_str()?.replace('\\', "/");
+        let name = name[name.find(&folder)?..].to_owned();
+        let number = |key: &str| file["summary"]["lines"][key].as_f64().unwrap_or(0.0);
+        (!name.ends_with("tests.rs")).then(|| File {
+            name,
+            covered: number("covered"),
+            lines: number("count"),
+        })
     });
-    let (covered, all) = ours.fold((0.0, 0.0), |(covered, all), file| {
-        let lines = &file["summary"]["lines"];
-        let number = |key: &str| lines[key].as_f64().unwrap_or(0.0);
-        (covered + number("covered"), all + number("count"))
-    });
-    if all > 0.0 { 100.0 * covered / all } else { 0.0 }
+    ours.collect()
+}
+
+fn percent(files: &[File]) -> f64 {
+    let covered: f64 = files.iter().map(|file| file.covered).sum();
+    let lines: f64 = files.iter().map(|file| file.lines).sum();
+    if lines > 0.0 { 100.0 * covered / lines } else { 0.0 }
+}
+
+fn print_files(files: &[(&str, Vec<File>)]) {
+    let mut files: Vec<_> =
+        files.iter().flat_map(|(_, files)| files).filter(|file| file.lines > 0.0).collect();
+    files.sort_by(|a, b| (a.covered / a.lines).total_cmp(&(b.covered / b.lines)));
+    for File { name, covered, lines } in files {
+        println!("{:5.1} %  {:5} not run  {name}", 100.0 * covered / lines, lines - covered);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::percent;
+    use super::{files, percent};
     use serde_json::json;
 
     // R: D1
@@ -98,10 +160,14 @@ mod tests {
             file("/x/crates/wire/src/a.rs", 90, 100),
             file("/x/crates/wire/src/b/c.rs", 0, 20),
             file("/x/crates/wire/src/b/d_tests.rs", 0, 500),
+            file("/x/crates/wire/tests/e.rs", 0, 500),
             file("/x/crates/engine/src/a.rs", 1, 1),
         ]}]});
-        assert!((percent(&report, "wire") - 75.0).abs() < 1e-9);
-        assert!((percent(&report, "engine") - 100.0).abs() < 1e-9);
-        assert!(percent(&report, "none") < 1e-9);
+        let check = |name: &str, expected: f64| {
+            assert!((percent(&files(&report, name)) - expected).abs() < 1e-9, "{name}")
+        };
+        check("wire", 75.0);
+        check("engine", 100.0);
+        check("none", 0.0);
     }
 }

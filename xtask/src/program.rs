@@ -33,6 +33,17 @@ impl Program {
     pub fn cargo() -> Self {
         let mut program = Self::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         program.shown = "cargo".to_owned();
+        // What `cargo run` said about this program would reach build scripts; some are then run anew (ring's), and all
+        // that depends on them is built again.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
+                .iter()
+                .any(|own| name.starts_with(own))
+            {
+                program.command.env_remove(&*name);
+            }
+        }
         program
     }
 
@@ -124,28 +135,59 @@ impl Program {
     }
 }
 
+/// An executable that cargo made.
+pub struct Built {
+    /// Name of its target.
+    name: String,
+    /// `bin`, `example`, `test` or `bench`.
+    kind: String,
+    /// Whether it runs the tests of its target.
+    is_harness: bool,
+    pub path: PathBuf,
+}
+
 /// Builds one executable with `cargo build` and says where it is, wherever the target directory may be.
 pub fn build(words: &[&str]) -> Result<PathBuf> {
     executable(&[&["build"], words].concat())
 }
 
-/// The last executable that this cargo command makes.
+/// The executable that this cargo command makes.
 pub fn executable(words: &[&str]) -> Result<PathBuf> {
-    let mut built = None;
-    let program = Program::cargo().args(words).args(["--message-format=json-render-diagnostics"]);
-    let status = program.lines(|line| {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { return };
-        if let Some(path) = message["executable"].as_str() {
-            built = Some(PathBuf::from(path));
-        }
+    let built = executables(Program::cargo().args(words))?.pop();
+    let built = built.ok_or_else(|| {
+        fault(format!("`cargo {}` built no executable", words.join(" ")), "name one that exists")
     })?;
-    match built {
-        Some(path) if status.success() => Ok(path),
-        _ => Err(fault(
-            format!("`cargo {}` failed", words.join(" ")),
-            "see what cargo printed above; a C compiler (cc) is needed besides the Rust toolchain",
-        )),
+    Ok(built.path)
+}
+
+/// All executables that a cargo command makes, in the order in which they were made.
+pub fn executables(cargo: Program) -> Result<Vec<Built>> {
+    let mut all = Vec::new();
+    let shown = cargo.shown.clone();
+    let status = cargo.args(["--message-format=json-render-diagnostics"]).lines(|line| {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        all.extend(message["executable"].as_str().map(|path| Built {
+            name: text(&message["target"]["name"]),
+            kind: text(&message["target"]["kind"][0]),
+            is_harness: message["profile"]["test"] == true,
+            path: PathBuf::from(path),
+        }));
+    })?;
+    if status.success() {
+        return Ok(all);
     }
+    let remedy = "see what cargo printed above; a C compiler (cc) is needed besides the Rust toolchain";
+    Err(fault(format!("`{shown}` failed"), remedy))
+}
+
+/// A binary or example as the tests of the workspace have built it: building it alone would choose other features of
+/// its dependencies, and so build these again.
+pub fn of_the_tests(kind: &str, name: &str) -> Result<PathBuf> {
+    let all = executables(Program::cargo().args(["test", "--workspace", "--no-run"]))?;
+    let found = all.into_iter().find(|built| built.kind == kind && built.name == name && !built.is_harness);
+    let remedy = "it has moved: correct the name in xtask";
+    Ok(found.ok_or_else(|| fault(format!("the workspace has no {kind} `{name}`"), remedy))?.path)
 }
 
 /// The command, built in the dev profile.

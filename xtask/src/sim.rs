@@ -58,7 +58,7 @@ pub fn simulate(from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
 
 /// A sample for the normal tests, in the profile that they have built already.
 pub fn sample(seeds: u64) -> Result<String> {
-    start(program::build(&EXAMPLE)?, 0, seeds, Mutants::Too)
+    start(program::of_the_tests("example", "sim")?, 0, seeds, Mutants::Too)
 }
 
 fn start(simulator: PathBuf, from: u64, seeds: u64, mutants: Mutants) -> Result<String> {

@@ -160,7 +160,7 @@ fn tests() -> Result<Ended> {
 }
 
 fn corpus_through_the_command() -> Result<Ended> {
-    Ok(match corpus::check(&program::throughline()?, 1)? {
+    Ok(match corpus::check(&program::of_the_tests("bin", "throughline")?, 1)? {
         Corpus::Absent(why) => Ended::Skipped(why),
         Corpus::Passed { streams, recovered } => {
             Ended::Passed(format!("{streams} streams, {recovered} with leaked calls"))

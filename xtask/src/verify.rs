@@ -4,11 +4,12 @@ mod ledger;
 
 use crate::bench::{self, Effort, Gate};
 use crate::corpus::{self, Corpus};
+use crate::coverage::{self, Shown};
 use crate::fault::fault;
 use crate::fuzz;
 use crate::program::{self, Program};
 use crate::sim::{self, Mutants};
-use crate::{Verb, coverage, generated, repository};
+use crate::{Verb, generated, repository};
 use anyhow::{Context, Result, bail};
 use ledger::{Ledger, Row};
 use std::time::Instant;
@@ -92,9 +93,9 @@ const PROOFS: [Proof; 7] = [
         name: "coverage",
         what: "Lines of `wire` and `engine` that tests run: at least 90 %",
         command: "cargo xtask coverage",
-        run: || match coverage::missing() {
-            Some(why) => Ok(Proved::Skipped(why.to_owned())),
-            None => coverage::check().map(Proved::Holds),
+        run: || match coverage::tools() {
+            Err(why) => Ok(Proved::Skipped(why.to_owned())),
+            Ok(_) => coverage::check(Shown::Totals).map(Proved::Holds),
         },
     },
 ];
