@@ -45,7 +45,7 @@ fn greeting(handle: &UpstreamHandle, args: &Mock) -> String {
     }
     let url = handle.base_url(Dialect::OpenaiChat);
     text.push_str(&format!(
-        "try: throughline ask --base-url {url} --api openai-chat --model demo/demo \"hello\"\n"
+        "try: throughline ask --base-url {url} --api openai-chat --model demo \"hello\"\n"
     ));
     text
 }
