@@ -44,6 +44,7 @@ mod registry;
 mod schema;
 mod toggles;
 mod tool;
+mod toolbox;
 
 pub use context::{Progress, ToolContext};
 pub use execute::{Executor, ExecutorLimits, MESSAGE_CHARS_MAX, ToolCall};
@@ -57,6 +58,7 @@ pub use schema::{
 pub use throughline_engine::{Concurrency, Effect, Polling};
 pub use toggles::{Toggle, Toggles};
 pub use tool::{AgentCallable, Permission, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
+pub use toolbox::{Source, SourceFault, SourceNews, Toolbox};
 
 /// The examples of the page run like those of the documentation. // R: D2
 #[cfg(doctest)]

@@ -118,18 +118,25 @@ impl RegistryBuilder {
     /// # Errors
     /// The first tool that cannot be registered; nothing is left out silently.
     pub fn build(self) -> Result<Registry, RegistryError> {
+        let (registry, refused) = self.build_what_can_be();
+        match refused.into_iter().next() {
+            None => Ok(registry),
+            Some(Refused { why, .. }) => Err(why),
+        }
+    }
+
+    /// The same, without those that cannot be registered; of two tools of one name the first stays.
+    pub(crate) fn build_what_can_be(self) -> (Registry, Vec<Refused>) {
         let mut found: BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, Schema)> = BTreeMap::new();
+        let mut refused = Vec::new();
         for tool in self.tools {
             let spec = tool.definition();
-            let name = spec.name.clone();
-            naming::check(&name).map_err(|problem| RegistryError::Name { name: name.clone(), problem })?;
-            if let Some((_, other, _)) = found.get(&name) {
-                let (first, second) = (other.source.clone(), spec.source);
-                return Err(RegistryError::Duplicate { name, first, second });
+            match checked(&spec, &found) {
+                Ok(schema) => {
+                    found.insert(spec.name.clone(), (tool, spec, schema));
+                }
+                Err(why) => refused.push(Refused { source: spec.source, why }),
             }
-            let schema = Schema::compile(&spec.parameters)
-                .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
-            found.insert(name, (tool, spec, schema));
         }
         let by_wire_name = naming::wire_names(found.keys());
         let entries = by_wire_name
@@ -141,8 +148,29 @@ impl RegistryBuilder {
                 Some((name.clone(), Arc::new(registered)))
             })
             .collect();
-        Ok(Registry { entries, by_wire_name })
+        (Registry { entries, by_wire_name }, refused)
     }
+}
+
+/// A tool that is left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) source: String,
+    pub(crate) why: RegistryError,
+}
+
+/// The compiled schema of a tool that can stand beside those found before.
+fn checked(
+    spec: &ToolSpec,
+    found: &BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, Schema)>,
+) -> Result<Schema, RegistryError> {
+    let name = spec.name.clone();
+    naming::check(&name).map_err(|problem| RegistryError::Name { name: name.clone(), problem })?;
+    if let Some((_, other, _)) = found.get(&name) {
+        let (first, second) = (other.source.clone(), spec.source.clone());
+        return Err(RegistryError::Duplicate { name, first, second });
+    }
+    Schema::compile(&spec.parameters).map_err(|fault| RegistryError::Schema { name, fault })
 }
 
 impl Registered {

@@ -1,0 +1,321 @@
+//! The tools that there are right now: fixed ones, and those of sources that come and go (MCP servers, folders, clients).
+//!
+//! A [`Toolbox`] makes [`Registry`] snapshots: a turn keeps the one that it began with, a change makes a new one. What
+//! cannot be registered is a [`SourceFault`] and takes nothing else with it. Never runs a tool, never decides which are
+//! offered.
+// R: L2
+
+use crate::registry::{Registry, RegistryBuilder, RegistryError};
+use crate::tool::Tool;
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use throughline_wire::ToolName;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Where tools come from, if not from code: they may appear, change and go while the program runs.
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// What its tools' `source` says: `mcp:files`, `commands`. Unique in a toolbox.
+    fn name(&self) -> &str;
+
+    /// Connects or loads, and tells `news` about tools and faults. Returns as soon as it has told the first; tasks that
+    /// it leaves behind may go on telling until [`stop`](Self::stop). Must not block its thread.
+    async fn start(&self, news: SourceNews);
+
+    /// Ends everything that `start` left behind.
+    async fn stop(&self);
+}
+
+/// Something of a source that is not as it should be. The rest works on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFault {
+    /// Which source.
+    pub source: String,
+    /// Which of its tools; `None` = all of it.
+    pub tool: Option<ToolName>,
+    /// What is wrong, in a sentence for people.
+    pub message: String,
+    /// What can be done about it.
+    pub remedy: Option<String>,
+}
+
+/// How a source tells its toolbox. What a source tells after it was removed is ignored.
+#[derive(Clone)]
+pub struct SourceNews {
+    toolbox: Weak<Inner>,
+    source: String,
+    /// Another one of the same name has a higher number.
+    generation: u64,
+}
+
+/// Fixed tools and sources, and the registry of them all. Cheap to clone; all clones are one.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use async_trait::async_trait;
+/// use std::sync::Arc;
+/// use throughline_tools::{NoArguments, Source, SourceNews, Toolbox, tool};
+///
+/// /// A source with one tool.
+/// struct Clock;
+///
+/// #[async_trait]
+/// impl Source for Clock {
+///     fn name(&self) -> &str {
+///         "clock"
+///     }
+///     async fn start(&self, news: SourceNews) {
+///         news.tools(vec![Arc::new(tool("clock.now", "The time", |_: NoArguments, _| async { "noon" }))]);
+///     }
+///     async fn stop(&self) {}
+/// }
+///
+/// let toolbox = Toolbox::new([])?;
+/// toolbox.add(Arc::new(Clock));
+/// toolbox.ready(std::time::Duration::from_secs(1)).await;
+/// assert_eq!(toolbox.registry().len(), 1);
+/// # Ok::<(), throughline_tools::RegistryError>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Toolbox {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    /// Counts changes of the registry or of the faults.
+    changes: watch::Sender<u64>,
+}
+
+struct State {
+    fixed: Vec<Arc<dyn Tool>>,
+    sources: BTreeMap<String, Entry>,
+    registry: Arc<Registry>,
+    /// What could not be registered in the last snapshot.
+    refused: Vec<SourceFault>,
+    generations: u64,
+}
+
+struct Entry {
+    source: Arc<dyn Source>,
+    generation: u64,
+    tools: Vec<Arc<dyn Tool>>,
+    faults: Vec<SourceFault>,
+    told: Told,
+    /// Starting ends with the entry.
+    starting: Option<AbortOnDropHandle<()>>,
+}
+
+/// Whether a source has said anything yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Something,
+}
+
+impl Toolbox {
+    /// With tools that are always there.
+    ///
+    /// # Errors
+    /// The first fixed tool that cannot be registered: it is a mistake in the program.
+    pub fn new(fixed: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
+        let fixed: Vec<_> = fixed.into_iter().collect();
+        let registry = Arc::new(RegistryBuilder::default().tools(fixed.iter().cloned()).build()?);
+        let state = State { fixed, sources: BTreeMap::new(), registry, refused: Vec::new(), generations: 0 };
+        Ok(Self { inner: Arc::new(Inner { state: Mutex::new(state), changes: watch::Sender::new(0) }) })
+    }
+
+    /// Adds a source and starts it in the background, on the tokio runtime of the caller. One of the same name is
+    /// replaced.
+    pub fn add(&self, source: Arc<dyn Source>) {
+        let name = source.name().to_owned();
+        let (before, generation) = {
+            let mut state = self.inner.state();
+            state.generations += 1;
+            let generation = state.generations;
+            let entry = Entry {
+                source: source.clone(),
+                generation,
+                tools: Vec::new(),
+                faults: Vec::new(),
+                told: Told::Nothing,
+                starting: None,
+            };
+            let before = state.sources.insert(name.clone(), entry).map(|entry| entry.source);
+            (before, generation)
+        };
+        let news = SourceNews { toolbox: Arc::downgrade(&self.inner), source: name.clone(), generation };
+        let starting = tokio::spawn(async move {
+            if let Some(before) = before {
+                before.stop().await;
+            }
+            let started = AssertUnwindSafe(source.start(news.clone())).catch_unwind().await;
+            if started.is_err() {
+                news.fault("starting it panicked; please report this", None);
+            }
+            news.has_started();
+        });
+        let starting = AbortOnDropHandle::new(starting);
+        if let Some(entry) = self.inner.state().sources.get_mut(&name)
+            && entry.generation == generation
+        {
+            entry.starting = Some(starting);
+        }
+    }
+
+    /// Removes a source with its tools, and stops it.
+    pub async fn remove(&self, name: &str) {
+        let removed = self.inner.state().sources.remove(name);
+        if let Some(entry) = removed {
+            self.inner.rebuild();
+            entry.source.stop().await;
+        }
+    }
+
+    /// Stops all sources. Their tools are gone.
+    pub async fn stop(&self) {
+        let sources = std::mem::take(&mut self.inner.state().sources);
+        self.inner.rebuild();
+        for entry in sources.into_values() {
+            entry.source.stop().await;
+        }
+    }
+
+    /// The names of the sources, in order.
+    pub fn sources(&self) -> Vec<String> {
+        self.inner.state().sources.keys().cloned().collect()
+    }
+
+    /// All tools as they are now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.inner.state().registry.clone()
+    }
+
+    /// Everything that is not as it should be now, by source.
+    pub fn faults(&self) -> Vec<SourceFault> {
+        let state = self.inner.state();
+        let told = state.sources.values().flat_map(|entry| entry.faults.iter());
+        told.chain(&state.refused).cloned().collect()
+    }
+
+    /// Changes its value whenever tools or faults change.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
+    /// Waits until every source has said something, tools or fault, but no longer than `limit`. The names of those that
+    /// have not are returned; their tools come when they come.
+    pub async fn ready(&self, limit: Duration) -> Vec<String> {
+        let mut changed = self.changed();
+        let everyone = async {
+            while !self.silent().is_empty() {
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Over time or not, who is silent is looked up once more.
+        let _ = tokio::time::timeout(limit, everyone).await;
+        self.silent()
+    }
+
+    fn silent(&self) -> Vec<String> {
+        let state = self.inner.state();
+        let is_silent =
+            |(name, entry): (&String, &Entry)| (entry.told == Told::Nothing).then(|| name.clone());
+        state.sources.iter().filter_map(is_silent).collect()
+    }
+}
+
+impl SourceNews {
+    /// These are the source's tools from now on; earlier ones are gone.
+    pub fn tools(&self, tools: Vec<Arc<dyn Tool>>) {
+        self.tell(|entry| entry.tools = tools);
+    }
+
+    /// These are the source's faults from now on; none = it is well.
+    pub fn faults(&self, faults: Vec<SourceFault>) {
+        self.tell(|entry| entry.faults = faults);
+    }
+
+    /// Tools and faults at once.
+    pub fn state(&self, tools: Vec<Arc<dyn Tool>>, faults: Vec<SourceFault>) {
+        self.tell(|entry| (entry.tools, entry.faults) = (tools, faults));
+    }
+
+    /// The whole source has this one fault from now on; its tools stay until they are replaced.
+    pub fn fault(&self, message: impl Into<String>, remedy: Option<String>) {
+        let fault = SourceFault { source: self.source.clone(), tool: None, message: message.into(), remedy };
+        self.tell(|entry| entry.faults = vec![fault]);
+    }
+
+    /// The name of the source.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn has_started(&self) {
+        self.tell(|_| {});
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Entry)) {
+        let Some(inner) = self.toolbox.upgrade() else { return };
+        {
+            let mut state = inner.state();
+            let entry = state.sources.get_mut(&self.source);
+            let Some(entry) = entry.filter(|entry| entry.generation == self.generation) else { return };
+            change(entry);
+            entry.told = Told::Something;
+        }
+        inner.rebuild();
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is made whole before the lock is let go.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new snapshot. Fixed tools first, then sources in order of their names: of two tools of one name the first stays,
+    /// so that no server can take the place of another's tool.
+    fn rebuild(&self) {
+        let mut state = self.state();
+        let mut builder = RegistryBuilder::default().tools(state.fixed.iter().cloned());
+        for entry in state.sources.values() {
+            builder = builder.tools(entry.tools.iter().cloned());
+        }
+        let (registry, errors) = builder.build_what_can_be();
+        state.registry = Arc::new(registry);
+        state.refused = errors.iter().map(fault_of).collect();
+        drop(state);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+fn fault_of(error: &crate::registry::Refused) -> SourceFault {
+    let (tool, remedy) = match &error.why {
+        RegistryError::Name { name, .. } => {
+            (name, "Names are `group.method`, without white space, of at most 256 bytes.".to_owned())
+        }
+        RegistryError::Duplicate { name, .. } => {
+            (name, "Rename one of them, or switch it off where it comes from.".to_owned())
+        }
+        RegistryError::Schema { name, .. } => (
+            name,
+            "The schema must be a JSON Schema of an object without references to elsewhere.".to_owned(),
+        ),
+    };
+    SourceFault {
+        source: error.source.clone(),
+        tool: Some(tool.clone()),
+        message: error.why.to_string(),
+        remedy: Some(remedy),
+    }
+}
