@@ -1,21 +1,25 @@
-//! `cargo xtask bench decode`: what decoding costs, measured, judged and written down. R: P1
+//! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
+//! early is worth. R: P1
 
 mod callgrind;
+mod eager;
 mod judge;
 
 use crate::fault::fault;
 use crate::program::{self, Program};
 use crate::{Verb, generated, repository};
 use anyhow::{Result, bail};
+pub use eager::eager;
 use judge::{Measured, Verdict};
 use serde_json::Value;
 use std::path::Path;
 
 pub const VERB: Verb = Verb {
     name: "bench",
-    about: "Measure decoding beside the floor of any decoder, and guard it by instruction counts",
+    about: "Measure decoding beside the floor of any decoder, and what eager starts are worth",
     help: "\
 Usage: cargo xtask bench decode [--quick] [--gate] [--write]
+       cargo xtask bench eager [--write]
 
 Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
 Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes.
@@ -24,7 +28,9 @@ Throughline and for the floors, by turns; then instructions of each event under 
   --gate    fail if a workload takes more than 2000 instructions an event; installs valgrind if this is root
   --write   write the figures to docs/performance.md
 
-Goals in time are judged, too, but fail nothing: a busy machine moves them.",
+Goals in time are judged, too, but fail nothing: a busy machine moves them.
+
+`eager` runs whole turns against a paced model over HTTP, with tools that start at their seal and with the barrier.",
     run,
 };
 
@@ -33,11 +39,8 @@ const SECTION: &str = "decode";
 
 fn run(words: Vec<String>) -> Result<()> {
     let [what, flags @ ..] = &words[..] else {
-        return Err(fault("there is nothing to measure", "cargo xtask bench decode"));
+        return Err(fault("there is nothing to measure", "cargo xtask bench decode, or eager"));
     };
-    if what != "decode" {
-        return Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode"));
-    }
     let mut options = Options::default();
     for flag in flags {
         match flag.as_str() {
@@ -52,7 +55,11 @@ fn run(words: Vec<String>) -> Result<()> {
             }
         }
     }
-    decode(&options).map(drop)
+    match what.as_str() {
+        "decode" => decode(&options).map(drop),
+        "eager" => eager(options.report).map(|line| println!("{line}")),
+        _ => Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode, or eager")),
+    }
 }
 
 /// How to measure.

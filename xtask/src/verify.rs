@@ -26,6 +26,7 @@ Usage: cargo xtask verify [--only NAME,…]
   fuzz         10,000,000 executions of each fuzz target
   sim          100,000 simulated turns, and every mutant caught
   bench        decoding speed, with the gate on instruction counts; writes docs/performance.md
+  eager        what starting tools early is worth; writes docs/performance.md
   coverage     at least 90 % of the lines of `wire` and `engine`
 
 Takes hours on two cores; --only runs some of them anew and leaves the rows of the others. equivalence and corpus need
@@ -52,7 +53,7 @@ struct Proof {
     run: fn() -> Result<Proved>,
 }
 
-const PROOFS: [Proof; 7] = [
+const PROOFS: [Proof; 8] = [
     Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -88,6 +89,12 @@ const PROOFS: [Proof; 7] = [
                 bench::Options { effort: Effort::Full, gate: Gate::Closed, report: bench::Report::Written };
             bench::decode(&options).map(Proved::Holds)
         },
+    },
+    Proof {
+        name: "eager",
+        what: "Starting tools early: never later than with the barrier, over real HTTP",
+        command: "cargo xtask bench eager --write",
+        run: || bench::eager(bench::Report::Written).map(Proved::Holds),
     },
     Proof {
         name: "coverage",

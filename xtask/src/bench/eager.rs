@@ -1,0 +1,128 @@
+//! `cargo xtask bench eager`: what starting tools before the end of the stream is worth, row by row. R: T6
+
+use super::Report;
+use crate::program::{self, Program};
+use crate::{generated, repository};
+use anyhow::{Result, bail};
+use serde_json::Value;
+use std::fmt::Write;
+
+const DOCUMENT: &str = "docs/performance.md";
+const SECTION: &str = "eager";
+
+/// One scenario: seconds with the barrier, and with eager starts.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    scenario: String,
+    serial: [f64; 2],
+    parallel: [f64; 2],
+    first_start: [f64; 2],
+}
+
+/// Measures; says in a line what came of it.
+///
+/// # Errors
+/// A turn that went wrong, and eager starts that make a step slower.
+pub fn eager(report: Report) -> Result<String> {
+    let program =
+        program::executable(&["bench", "--package", "throughline", "--bench", "eager", "--no-run"])?;
+    println!("  7 scenarios, serial and parallel, each with and without the barrier, 3 times: about 40 s");
+    let mut rows = Vec::new();
+    let status = Program::new(&program).args(["measure"]).lines(|line| match read(line) {
+        Some(row) => {
+            println!("{}", row.line());
+            rows.push(row);
+        }
+        None => println!("{line}"),
+    })?;
+    if !status.success() || rows.is_empty() {
+        bail!("the benchmark ended with {status}\n  remedy: see what it says above");
+    }
+    if report == Report::Written {
+        let document = repository::read(DOCUMENT)?;
+        repository::write(DOCUMENT, &generated::replace(&document, SECTION, &render(&rows))?)?;
+    }
+    judge(&rows)
+}
+
+/// The first tool must never start later than with the barrier, nor a step take longer.
+fn judge(rows: &[Row]) -> Result<String> {
+    /// What timers and a busy machine move, in seconds.
+    const NOISE_S: f64 = 0.15;
+    let slower = |[barrier, eager]: [f64; 2]| eager > barrier + NOISE_S;
+    if let Some(row) =
+        rows.iter().find(|row| slower(row.serial) || slower(row.parallel) || slower(row.first_start))
+    {
+        bail!("eager starts are slower: {}\n  remedy: was the machine busy? Run it again", row.line());
+    }
+    let sooner = rows.iter().map(|row| row.first_start[0] - row.first_start[1]);
+    let (least, most) = sooner.fold((f64::MAX, f64::MIN), |(least, most), s| (least.min(s), most.max(s)));
+    Ok(format!("first tool {least:.1} to {most:.1} s sooner in {} scenarios", rows.len()))
+}
+
+fn read(line: &str) -> Option<Row> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let pair = |key: &str| Some([value[key][0].as_f64()?, value[key][1].as_f64()?]);
+    Some(Row {
+        scenario: value["scenario"].as_str()?.to_owned(),
+        serial: pair("serial")?,
+        parallel: pair("parallel")?,
+        first_start: pair("first_start")?,
+    })
+}
+
+impl Row {
+    fn line(&self) -> String {
+        format!(
+            "| {} | {} | {} | {:.1} → {:.1} |",
+            self.scenario,
+            change(self.serial),
+            change(self.parallel),
+            self.first_start[0],
+            self.first_start[1]
+        )
+    }
+}
+
+fn change([barrier, eager]: [f64; 2]) -> String {
+    format!("{barrier:.1} → {eager:.1} ({:+.0} %)", (eager / barrier - 1.0) * 100.0)
+}
+
+fn render(rows: &[Row]) -> String {
+    let mut text = format!(
+        "Measured on {} at commit {}, {}{}; medians of three.\n\n",
+        repository::date(),
+        repository::commit(),
+        repository::machine(),
+        repository::load().map(|load| format!(", load average {load}")).unwrap_or_default()
+    );
+    text += "| the model's step | serial: barrier → eager | parallel: barrier → eager | first tool starts |\n\
+             |---|---|---|---|\n";
+    for row in rows {
+        let _ = writeln!(text, "{}", row.line());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(first_start: [f64; 2], serial: [f64; 2]) -> Row {
+        Row { scenario: "one".into(), serial, parallel: serial, first_start }
+    }
+
+    #[test]
+    fn a_line_of_the_benchmark_becomes_a_row_of_the_table() {
+        let line = r#"{"scenario":"one","serial":[6.2,4.0],"parallel":[4.2,4.0],"first_start":[3.2,1.0]}"#;
+        let row = read(line).unwrap();
+        assert_eq!(row.line(), "| one | 6.2 → 4.0 (-35 %) | 4.2 → 4.0 (-5 %) | 3.2 → 1.0 |");
+    }
+
+    #[test]
+    fn eager_starts_may_win_nothing_but_lose_nothing() {
+        assert!(judge(&[row([3.2, 1.0], [6.0, 4.0]), row([1.0, 1.0], [2.0, 2.1])]).is_ok());
+        assert!(judge(&[row([3.2, 1.0], [4.0, 4.5])]).is_err());
+        assert!(judge(&[row([1.0, 1.3], [4.0, 4.0])]).is_err());
+    }
+}
