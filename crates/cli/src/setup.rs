@@ -71,7 +71,7 @@ impl World {
         )?);
         let name = settings.agent.clone();
         let agent = settings.agents.get(&name);
-        let mode = agent.map(|agent| agent.tool_call.mode.name().to_owned()).unwrap_or_default();
+        let mode = agent.map(|agent| agent.mode.name().to_owned()).unwrap_or_default();
         let mut model = agent
             .and_then(|agent| agent.models.first())
             .map(|first| {

@@ -1,6 +1,6 @@
 //! Who answers: prompt, models and the use of tools under one name.
 
-use crate::config::Mode;
+use crate::config::{AgentLimitsSection, Mode, Protocol, ResultsAs, Steering};
 use throughline_engine::{Execution, StartRule, UpstreamChoice};
 use throughline_tools::{Toggle, Toggles};
 
@@ -11,12 +11,34 @@ pub struct Agent {
     pub name: String,
     /// The model, then those to fall back on.
     pub models: Vec<UpstreamChoice>,
-    /// System prompt.
+    /// How calls travel. R: T3
+    pub mode: Mode,
+    /// Template of the system prompt.
     pub prompt: Option<String>,
     /// Sampling.
     pub settings: throughline_wire::Settings,
     /// Use of tools.
     pub tool_call: ToolCall,
+    /// What becomes of a message that comes while a reply runs. R: T14
+    pub steering: Steering,
+    /// Bounds that differ from those of all agents.
+    pub limits: AgentLimitsSection,
+}
+
+impl Agent {
+    /// An agent of this name with nothing but models, and tools as [`ToolCall::default`] has them.
+    pub fn new(name: impl Into<String>, models: Vec<UpstreamChoice>) -> Self {
+        Self {
+            name: name.into(),
+            models,
+            mode: Mode::Auto,
+            prompt: None,
+            settings: throughline_wire::Settings::default(),
+            tool_call: ToolCall::default(),
+            steering: Steering::default(),
+            limits: AgentLimitsSection::default(),
+        }
+    }
 }
 
 /// How an agent uses tools.
@@ -24,18 +46,44 @@ pub struct Agent {
 pub struct ToolCall {
     /// Whether it has any.
     pub tools: Toggle,
-    /// How calls travel.
-    pub mode: Mode,
+    /// Who starts calls.
+    pub mode: CallMode,
     /// Which of them.
     pub toggles: Toggles,
     /// Steps with calls in a turn.
     pub max_iterations: u32,
     /// Time limit of a tool that has none of its own, in milliseconds.
     pub timeout_ms: u64,
+    /// What is asked about beside what the rules say. R: A1
+    pub confirmation: Confirmation,
     /// How many run at once.
     pub execution: Execution,
+    /// The protocol of text mode. R: X1
+    pub protocol: Protocol,
     /// When those that change nothing start.
     pub start: StartRule,
+    /// Who says results in text mode.
+    pub results: ResultsAs,
+}
+
+/// Who starts calls: `tool_call.mode` of seed 002 (T3). How calls travel is [`Mode`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallMode {
+    /// They run as the rules say.
+    #[default]
+    Auto,
+    /// Each waits for a person, without expiry; nothing runs by itself.
+    Manual,
+}
+
+/// `require_confirmation`. R: A1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The rules decide.
+    #[default]
+    ByPolicy,
+    /// Every call asks, whatever it may do.
+    Everything,
 }
 
 impl Default for ToolCall {
@@ -43,12 +91,15 @@ impl Default for ToolCall {
     fn default() -> Self {
         Self {
             tools: Toggle::On,
-            mode: Mode::Auto,
+            mode: CallMode::Auto,
             toggles: Toggles::default(),
             max_iterations: 5,
             timeout_ms: 30_000,
+            confirmation: Confirmation::ByPolicy,
             execution: Execution::Serial,
+            protocol: Protocol::Vcp,
             start: StartRule::Eager,
+            results: ResultsAs::User,
         }
     }
 }

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use throughline_engine::{
-    ConversationId, Execution, MessageId, OfferedTool, RetryPolicy, StartRule, TurnId, TurnLimits, TurnSetup,
-    TurnStart, UpstreamChoice,
+    ConversationId, Effect, Execution, MessageId, OfferedTool, RetryPolicy, StartRule, TurnId, TurnLimits,
+    TurnSetup, TurnStart, UpstreamChoice,
 };
 use throughline_store::{Log, MemoryLog};
 use throughline_tools::{
@@ -142,10 +142,13 @@ impl Throughline {
             instructions: agent.prompt.clone(),
             history: request.history,
             upstreams: models,
-            mode: agent.tool_call.mode.name().to_owned(),
+            mode: agent.mode.name().to_owned(),
             tools: self.offered(agent),
             settings: agent.settings.clone(),
-            limits: TurnLimits { iterations_max: agent.tool_call.max_iterations, ..inner.limits },
+            limits: TurnLimits {
+                iterations_max: agent.tool_call.max_iterations,
+                ..agent.limits.over(inner.limits)
+            },
             start: agent.tool_call.start,
             execution: agent.tool_call.execution,
             approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
@@ -240,7 +243,12 @@ impl Throughline {
             return Vec::new();
         }
         let mut offered = self.inner.registry.offered(&agent.tool_call.toggles);
+        let asks = (agent.tool_call.mode, agent.tool_call.confirmation) != <_>::default();
         for tool in &mut offered {
+            if asks {
+                // The rule that decides knows effects only: to be asked about, a tool has to count as one that writes.
+                tool.effect = tool.effect.max(Effect::Write);
+            }
             // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
             if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
                 tool.timeout_ms = agent.tool_call.timeout_ms;
@@ -409,11 +417,8 @@ impl Builder {
                 models.push(choose_model(fallback, &upstreams)?);
             }
             let default = || Agent {
-                name: agent.clone(),
-                models: Vec::new(),
-                prompt: None,
-                settings: throughline_wire::Settings::default(),
                 tool_call: ToolCall { execution: self.execution, start: self.start, ..ToolCall::default() },
+                ..Agent::new(agent.clone(), Vec::new())
             };
             agents.entry(agent.clone()).or_insert_with(default).models = models;
         }

@@ -16,6 +16,7 @@
 
 pub mod config;
 pub mod known;
+pub mod prompt;
 
 mod agent;
 mod app;
@@ -30,7 +31,7 @@ mod secret;
 mod turn;
 mod upstream;
 
-pub use agent::{Agent, ToolCall};
+pub use agent::{Agent, CallMode, Confirmation, ToolCall};
 pub use app::{Builder, Throughline, TurnRequest};
 pub use approval::{Answer, Approval, ApprovalAsk};
 pub use conversation::Conversation;

@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use throughline::config::{ConfigError, Environment, File, Flags, Mode, Settings, resolve};
+use throughline::config::{
+    AgentLimitsSection, ConfigError, Environment, File, Flags, Mode, Protocol, ResultsAs, Settings, Steering,
+    resolve,
+};
+use throughline::engine::{StartRule, TurnLimits};
 use throughline::tools::Toggle;
+use throughline::{CallMode, Confirmation, ToolCall};
 
 fn environment(pairs: &[(&str, &str)]) -> Environment {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
@@ -94,11 +99,58 @@ fn the_defaults_of_tool_call_are_those_of_the_seed() {
     let file = File::parse("throughline.toml", text).unwrap();
     let t = &file.agents["a"].tool_call;
     assert_eq!((t.enabled, t.max_iterations, t.timeout_ms), (false, 5, 30_000));
-    assert!(t.default_tool_enabled && t.require_confirmation.is_none() && !t.parallel_execution);
+    assert!(t.default_tool_enabled && !t.require_confirmation && !t.parallel_execution);
+    assert!(t.tool_toggles.is_empty() && t.mode.is_none());
     let settings = settings(text, &[], &Flags::default()).unwrap();
     assert_eq!(settings.agent, "a", "the only agent answers");
-    assert_eq!(settings.agents["a"].tool_call.tools, Toggle::Off);
-    assert_eq!(settings.agents["a"].tool_call.mode, Mode::Auto);
+    let agent = &settings.agents["a"];
+    assert_eq!((agent.mode, agent.steering), (Mode::Auto, Steering::NextStep));
+    let ToolCall { tools, mode, confirmation, protocol, results, .. } = &agent.tool_call;
+    assert_eq!((*tools, *mode), (Toggle::Off, CallMode::Auto));
+    assert_eq!((*confirmation, *protocol), (Confirmation::ByPolicy, Protocol::Vcp));
+    assert_eq!(*results, ResultsAs::User);
+}
+
+// R: T3, A1, X1, U4
+#[test]
+fn an_agent_says_how_calls_travel_and_who_starts_them() {
+    let text = r#"
+        [agents.a]
+        model = "ollama/qwen3"
+        mode = "text"
+        steering = "after_turn"
+        limits = { calls_per_turn_max = 7, approval_ms_max = 1000 }
+        tool_call = { enabled = true, mode = "manual", protocol = "xml", require_confirmation = true, results = "tool" }
+        [limits.turn]
+        pauses_max = 3
+        calls_per_turn_max = 100
+    "#;
+    let settings = settings(text, &[], &Flags::default()).unwrap();
+    let agent = &settings.agents["a"];
+    assert_eq!((agent.mode, agent.steering), (Mode::Text, Steering::AfterTurn));
+    let ToolCall { tools, mode, confirmation, protocol, results, start, .. } = &agent.tool_call;
+    assert_eq!((*tools, *mode, *confirmation), (Toggle::On, CallMode::Manual, Confirmation::Everything));
+    assert_eq!((*protocol, *results, *start), (Protocol::Xml, ResultsAs::Tool, StartRule::Eager));
+    let limits = agent.limits.over(settings.limits.turn);
+    assert_eq!((limits.calls_per_turn_max, limits.approval_ms_max, limits.pauses_max), (7, Some(1000), 3));
+}
+
+#[test]
+fn every_limit_of_a_turn_can_be_set_for_one_agent() {
+    let known = serde_json::to_value(TurnLimits::default()).unwrap();
+    // Steps with calls are the agent's `max_iterations`.
+    for (field, value) in known.as_object().unwrap().iter().filter(|(field, _)| *field != "iterations_max") {
+        let value = value.as_u64().unwrap() + 1;
+        let text = format!("[agents.a]\nmodel = \"demo\"\nlimits = {{ {field} = {value} }}");
+        let limits: AgentLimitsSection =
+            settings(&text, &[], &Flags::default()).unwrap_or_else(|error| panic!("{error}")).agents["a"]
+                .limits;
+        let laid_over = serde_json::to_value(limits.over(TurnLimits::default())).unwrap();
+        let changed: Vec<_> =
+            known.as_object().unwrap().keys().filter(|&key| laid_over[key] != known[key]).collect();
+        assert_eq!(changed, [field]);
+        assert_eq!(laid_over[field], value);
+    }
 }
 
 #[test]
@@ -106,7 +158,8 @@ fn errors_show_the_place_and_what_is_valid() {
     check_error(
         "[agents.a]\nmodel = \"openai/gpt-5\"\n  promt = \"x\"\n",
         "unknown field `promt`\n --> throughline.toml:3:3\n  |\n3 |   promt = \"x\"\n  |   ^^^^^\n  = did you mean \
-         `prompt`? valid here: `model`, `fallback`, `prompt`, `temperature`, `max_output_tokens`, `extra`, `tool_call`",
+         `prompt`? valid here: `model`, `fallback`, `mode`, `prompt`, `temperature`, `max_output_tokens`, `extra`, \
+         `tool_call`, `steering`, `limits`",
     );
     check_error(
         "[agents.a]\nmodel = \"opnai/gpt-5\"\n\n[upstreams.mine]\nknown = \"ollama\"\n",
@@ -127,8 +180,8 @@ fn errors_show_the_place_and_what_is_valid() {
     );
     check_error(
         "[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"text\" }",
-        "text mode arrives with a later release\n --> throughline.toml:3:22\n  |\n3 | tool_call = { mode = \"text\" }\n  |                      \
-         ^^^^^^\n  = use `auto` or `native`; for a model without tools set `tool_call.enabled = false`",
+        "`tool_call.mode` is `auto` or `manual`: who starts calls, not `text`\n --> throughline.toml:3:22\n  |\n3 | tool_call = { mode = \"text\" }\n  |                      \
+         ^^^^^^\n  = how calls travel is the agent's own `mode = \"text\"`, beside its model",
     );
 }
 
@@ -138,7 +191,19 @@ fn each_mistake_is_one_message_at_its_line() {
         ("[agents.a\n", 1, "unclosed table"),
         ("[agents.a]\nmodel = 5", 2, "invalid type: integer `5`, expected a string"),
         ("[agents.a]\nprompt = \"x\"", 1, "missing field `model`"),
-        ("[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"texd\" }", 3, "unknown variant `texd`"),
+        (
+            "[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"texd\" }",
+            3,
+            "is `auto` or `manual`, not `texd`",
+        ),
+        ("[agents.a]\nmodel = \"demo\"\nmode = \"texd\"", 3, "unknown variant `texd`"),
+        ("[agents.a]\nmodel = \"demo\"\ntool_call = { protocol = \"jsn\" }", 3, "unknown variant `jsn`"),
+        (
+            "[agents.a]\nmodel = \"demo\"\nlimits = { iterations_max = 3 }",
+            3,
+            "unknown field `iterations_max`",
+        ),
+        ("[user]\nname = \"Ada\"\ntime_zone = \"Europe/Pari\"", 3, "no time zone `Europe/Pari`"),
         ("[upstreams.u]\nkey_env = \"K\"", 1, "neither `known` nor both"),
         ("[upstreams.u]\nknown = \"deepsek\"", 2, "no upstream is known as `deepsek`"),
         ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a base URL"),
@@ -148,11 +213,6 @@ fn each_mistake_is_one_message_at_its_line() {
         ("[upstreams.u]\nknown = \"ollama\"\nheaders = { a = \"$NOT_SET\" }", 3, "NOT_SET is not set"),
         ("[upstreams.u]\nknown = \"ollama\"\nproxy = \"sometimes\"", 3, "`sometimes` is not a proxy"),
         ("[upstreams.\"a/b\"]\nknown = \"ollama\"", 1, "must not be empty or contain `/`"),
-        (
-            "[agents.a]\nmodel = \"demo\"\ntool_call = { require_confirmation = true }",
-            3,
-            "arrives with a later release",
-        ),
         ("[limits]\nsteps = 5", 2, "unknown field `steps`"),
         ("[limits.turn]\niterations = 5", 2, "unknown field `iterations`"),
     ];
@@ -240,10 +300,10 @@ fn mistakes_in_the_environment_and_in_flags_name_their_place() {
             "`on` or `off`",
         ),
         (
-            &[("THROUGHLINE_MODE_OLLAMA", "text")],
+            &[("THROUGHLINE_MODE_OLLAMA", "txt")],
             Flags::default(),
             "environment variable THROUGHLINE_MODE_OLLAMA",
-            "later release",
+            "did you mean `text`?",
         ),
         (
             &[("THROUGHLINE_MODEL", "gpt-5")],

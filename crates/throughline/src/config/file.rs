@@ -35,6 +35,8 @@ pub struct File {
     pub limits: LimitsSection,
     /// Settings of built-in tools.
     pub tools: ToolsSection,
+    /// Who sits in front of it.
+    pub user: UserSection,
     #[serde(skip)]
     pub(crate) source: Source,
 }
@@ -164,9 +166,12 @@ pub struct AgentSection {
     /// Models to go on with, before the first token only, when this one cannot be had.
     #[serde(default)]
     pub fallback: Vec<Spanned<String>>,
-    /// System prompt.
+    /// How calls travel: `native`, `text` or `auto`. Default auto. R: T3
     #[serde(default)]
-    pub prompt: Option<String>,
+    pub mode: Option<Mode>,
+    /// Template of the system prompt. R: X5
+    #[serde(default)]
+    pub prompt: Option<Spanned<String>>,
     /// 0 to 2.
     #[serde(default)]
     pub temperature: Option<f64>,
@@ -179,16 +184,23 @@ pub struct AgentSection {
     /// Tools. An agent without it has none.
     #[serde(default)]
     pub tool_call: ToolCallSection,
+    /// What becomes of a message that the user sends while a reply runs. Default: at the next step. R: T14
+    #[serde(default)]
+    pub steering: Steering,
+    /// Bounds of this agent's turns that differ from `[limits.turn]`.
+    #[serde(default)]
+    pub limits: AgentLimitsSection,
 }
 
-/// `tool_call = { … }` of an agent: the fields and defaults of seed 002 §3.1, and `start`.
+/// `tool_call = { … }` of an agent: the fields and defaults of seed 002 §3.1, `start` and `results`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallSection {
     /// Whether the agent has tools. Default false.
     pub enabled: bool,
-    /// `native`, `text` or `auto`. Default auto.
-    pub mode: Option<Spanned<Mode>>,
+    /// `auto`: calls run as the rules say; `manual`: each waits for a person, without expiry. Default auto. R: T3
+    // A text, since it was called differently once and the error should say where that has moved.
+    pub mode: Option<Spanned<String>>,
     /// A group or one method, on or off; the more exact name wins. Default none.
     pub tool_toggles: BTreeMap<String, bool>,
     /// What is not named there. Default true.
@@ -197,14 +209,16 @@ pub struct ToolCallSection {
     pub max_iterations: u32,
     /// Time limit of a tool that has none of its own, in milliseconds. Default 30,000.
     pub timeout_ms: u64,
-    /// Ask before every call. Default false: only tools that change something ask.
-    pub require_confirmation: Option<Spanned<bool>>,
+    /// Ask before every call, whatever it may do. Default false. R: A1
+    pub require_confirmation: bool,
     /// Run calls of a step beside each other. Default false.
     pub parallel_execution: bool,
-    /// Text protocol. Default `vcp`.
+    /// Protocol of text mode: `vcp` or `xml`. Default vcp. R: X1
     pub protocol: Protocol,
     /// When tools that change nothing start. Default eager.
     pub start: Start,
+    /// Who says the results in text mode: the `user` or the `tool` role. Default user. R: T9
+    pub results: ResultsAs,
 }
 
 impl Default for ToolCallSection {
@@ -216,10 +230,11 @@ impl Default for ToolCallSection {
             default_tool_enabled: true,
             max_iterations: 5,
             timeout_ms: 30_000,
-            require_confirmation: None,
+            require_confirmation: false,
             parallel_execution: false,
             protocol: Protocol::Vcp,
             start: Start::Eager,
+            results: ResultsAs::User,
         }
     }
 }
@@ -246,14 +261,65 @@ impl Mode {
             Mode::Text => "text",
         }
     }
+
+    /// All names.
+    pub const NAMES: [&'static str; 3] = ["auto", "native", "text"];
+
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Mode::Auto, Mode::Native, Mode::Text].into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// Text protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// VCP blocks.
+    /// Blocks between `<<<[TOOL_REQUEST]>>>` and `<<<[END_TOOL_REQUEST]>>>`.
+    #[default]
     Vcp,
+    /// `<tool_call>{…}</tool_call>`, on which Hermes and Qwen models are trained.
+    Xml,
+}
+
+impl Protocol {
+    /// As in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Vcp => "vcp",
+            Protocol::Xml => "xml",
+        }
+    }
+
+    /// All names.
+    pub const NAMES: [&'static str; 2] = ["vcp", "xml"];
+
+    /// The protocol of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Protocol::Vcp, Protocol::Xml].into_iter().find(|protocol| protocol.name() == name)
+    }
+}
+
+/// Who says the results of calls in text mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultsAs {
+    /// A framed message of the user: every server takes it.
+    #[default]
+    User,
+    /// The `tool` role, for models that were trained so.
+    Tool,
+}
+
+/// What becomes of a message that the user sends while a reply runs. R: T14
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steering {
+    /// The model reads it at the next step of the same turn.
+    #[default]
+    NextStep,
+    /// It waits, and begins the next turn.
+    AfterTurn,
 }
 
 /// When tools that change nothing start.
@@ -276,6 +342,49 @@ pub struct LimitsSection {
     pub decode: Limits,
     /// Retries of a model call before its first token.
     pub retry: RetryPolicy,
+}
+
+/// `limits = { … }` of an agent; each field as in [`TurnLimits`]. The steps with calls are its
+/// `tool_call.max_iterations`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "each field is documented where it is used: throughline_engine::TurnLimits")]
+pub struct AgentLimitsSection {
+    pub pauses_max: Option<u32>,
+    pub calls_per_turn_max: Option<u32>,
+    pub approval_ms_max: Option<u64>,
+    pub cancel_grace_ms: Option<u64>,
+    pub tool_overrun_ms: Option<u64>,
+    pub output_bytes_max: Option<usize>,
+    pub progress_events_max: Option<u32>,
+    pub problems_per_step_max: Option<u32>,
+}
+
+impl AgentLimitsSection {
+    /// What is said here on top of what holds for all agents.
+    pub fn over(self, base: TurnLimits) -> TurnLimits {
+        TurnLimits {
+            iterations_max: base.iterations_max,
+            pauses_max: self.pauses_max.unwrap_or(base.pauses_max),
+            calls_per_turn_max: self.calls_per_turn_max.unwrap_or(base.calls_per_turn_max),
+            approval_ms_max: self.approval_ms_max.or(base.approval_ms_max),
+            cancel_grace_ms: self.cancel_grace_ms.unwrap_or(base.cancel_grace_ms),
+            tool_overrun_ms: self.tool_overrun_ms.unwrap_or(base.tool_overrun_ms),
+            output_bytes_max: self.output_bytes_max.unwrap_or(base.output_bytes_max),
+            progress_events_max: self.progress_events_max.unwrap_or(base.progress_events_max),
+            problems_per_step_max: self.problems_per_step_max.unwrap_or(base.problems_per_step_max),
+        }
+    }
+}
+
+/// `[user]`: what templates know about the person. Nothing of it is sent anywhere unless a template says so.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UserSection {
+    /// `{{ user }}`. Default `the user`.
+    pub name: Option<String>,
+    /// Time zone of `{{ date }}` and `{{ time }}`, such as `Asia/Shanghai`. Default: this machine's.
+    pub time_zone: Option<Spanned<String>>,
 }
 
 /// `[tools.…]`.

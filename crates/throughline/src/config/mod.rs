@@ -8,7 +8,8 @@ mod resolve;
 
 pub use error::{ConfigError, Place};
 pub use file::{
-    AgentSection, File, FilesSection, HttpSection, LimitsSection, Mode, ProfileSection, Protocol, Start,
-    Switch, TimeoutsSection, ToolCallSection, ToolsSection, UpstreamSection,
+    AgentLimitsSection, AgentSection, File, FilesSection, HttpSection, LimitsSection, Mode, ProfileSection,
+    Protocol, ResultsAs, Start, Steering, Switch, TimeoutsSection, ToolCallSection, ToolsSection,
+    UpstreamSection, UserSection,
 };
 pub use resolve::{DEFAULT_AGENT, DEMO, Environment, Flags, Settings, resolve};

@@ -1,10 +1,14 @@
 //! The layers on top of each other: known upstreams, the file, the environment, flags.
 
 use super::error::ConfigError;
-use super::file::{AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection};
-use crate::agent::{Agent, ToolCall, parse_model};
+use super::file::{
+    AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
+};
+use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
 use crate::known;
+use crate::prompt::User;
 use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
+use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use throughline_engine::{Execution, StartRule, UpstreamChoice};
 use throughline_tools::{Toggle, Toggles};
@@ -45,6 +49,8 @@ pub struct Settings {
     pub limits: LimitsSection,
     /// Settings of built-in tools.
     pub tools: ToolsSection,
+    /// What templates know about the person.
+    pub user: User,
 }
 
 impl Settings {
@@ -74,6 +80,7 @@ pub fn resolve(
     flags: &Flags,
 ) -> Result<Settings, ConfigError> {
     let file = file.unwrap_or_default();
+    let user = user(&file)?;
     let layers = Layers { file: &file, environment, flags };
     let mut upstreams = BTreeMap::new();
     for (name, section) in &file.upstreams {
@@ -84,7 +91,22 @@ pub fn resolve(
         agents.insert(name.clone(), layers.agent(name, section, &mut upstreams)?);
     }
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
-    Ok(Settings { upstreams, agents, agent, limits: file.limits, tools: file.tools.clone() })
+    Ok(Settings { upstreams, agents, agent, limits: file.limits, tools: file.tools.clone(), user })
+}
+
+/// Who the person is, with a time zone that exists.
+fn user(file: &File) -> Result<User, ConfigError> {
+    let UserSection { name, time_zone } = &file.user;
+    let time_zone = match time_zone {
+        None => None,
+        Some(zone) => Some(TimeZone::get(zone.get_ref()).map_err(|_| {
+            let message = format!("there is no time zone `{}`", zone.get_ref());
+            let help = "a name of the IANA database: \"Europe/Paris\", \"Asia/Shanghai\", \"UTC\"";
+            file.error(zone, message).help(help)
+        })?),
+    };
+    let base = User::default();
+    Ok(User { name: name.clone().unwrap_or(base.name), time_zone })
 }
 
 struct Layers<'a> {
@@ -232,25 +254,22 @@ impl Layers<'_> {
             models.push(self.model(text.get_ref(), upstreams, &|message| self.file.error(text, message))?);
         }
         let t = &section.tool_call;
-        let mode = match &t.mode {
-            Some(mode) => supported(*mode.get_ref(), &|message| self.file.error(mode, message))?,
-            None => Mode::Auto,
+        let call_mode = match &t.mode {
+            Some(mode) => call_mode(mode.get_ref(), &|message| self.file.error(mode, message))?,
+            None => CallMode::Auto,
         };
         let default = if t.default_tool_enabled { Toggle::On } else { Toggle::Off };
         let toggles = t.tool_toggles.iter().fold(Toggles::new(default), |toggles, (name, on)| {
             toggles.set(name, if *on { Toggle::On } else { Toggle::Off })
         });
-        if let Some(confirm) = t.require_confirmation.as_ref().filter(|confirm| *confirm.get_ref()) {
-            let error = self.file.error(confirm, "`require_confirmation` arrives with a later release");
-            return Err(error.help("tools that change something ask in any case"));
-        }
         let extra = match serde_json::to_value(&section.extra) {
             Ok(serde_json::Value::Object(extra)) => extra,
             _ => return Err(self.file.error(&section.model, "`extra` cannot be written as JSON")),
         };
         Ok(Agent {
             name: name.to_owned(),
-            prompt: section.prompt.clone(),
+            mode: self.mode_of(&models, section.mode.unwrap_or_default())?,
+            prompt: section.prompt.as_ref().map(|prompt| prompt.get_ref().clone()),
             settings: Sampling {
                 temperature: section.temperature,
                 max_output_tokens: section.max_output_tokens,
@@ -258,16 +277,24 @@ impl Layers<'_> {
             },
             tool_call: ToolCall {
                 tools: if t.enabled { Toggle::On } else { Toggle::Off },
-                mode: self.mode_of(&models, mode)?,
+                mode: call_mode,
                 toggles,
                 max_iterations: t.max_iterations,
                 timeout_ms: t.timeout_ms,
+                confirmation: match t.require_confirmation {
+                    true => Confirmation::Everything,
+                    false => Confirmation::ByPolicy,
+                },
+                protocol: t.protocol,
+                results: t.results,
                 execution: if t.parallel_execution { Execution::Parallel } else { Execution::Serial },
                 start: match t.start {
                     Start::Eager => StartRule::Eager,
                     Start::AfterStream => StartRule::AfterStream,
                 },
             },
+            steering: section.steering,
+            limits: section.limits,
             models,
         })
     }
@@ -361,7 +388,7 @@ impl Layers<'_> {
             (Some(agent), Some(model)) => {
                 // Whoever names a model wants that one and no other.
                 agent.models = vec![model];
-                agent.tool_call.mode = self.mode_of(&agent.models, agent.tool_call.mode)?;
+                agent.mode = self.mode_of(&agent.models, agent.mode)?;
             }
             (Some(_), None) => {}
             (None, model) => {
@@ -372,12 +399,8 @@ impl Layers<'_> {
                 }
                 let demo = || UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() };
                 let models = vec![model.unwrap_or_else(demo)];
-                let tool_call = ToolCall { mode: self.mode_of(&models, Mode::Auto)?, ..ToolCall::default() };
-                let settings = Sampling::default();
-                agents.insert(
-                    name.clone(),
-                    Agent { name: name.clone(), models, prompt: None, settings, tool_call },
-                );
+                let mode = self.mode_of(&models, Mode::Auto)?;
+                agents.insert(name.clone(), Agent { mode, ..Agent::new(name.clone(), models) });
             }
         }
         Ok(name)
@@ -403,21 +426,22 @@ fn transfer(text: &str, at: At<'_>) -> Result<Transfer, ConfigError> {
 }
 
 fn parse_mode(text: &str, at: At<'_>) -> Result<Mode, ConfigError> {
-    match text {
-        "auto" => Ok(Mode::Auto),
-        "native" => Ok(Mode::Native),
-        "text" => supported(Mode::Text, at),
-        other => {
-            Err(at(format!("there is no mode `{other}`")).valid_names(other, ["auto", "native", "text"]))
-        }
-    }
+    Mode::named(text).ok_or_else(|| at(format!("there is no mode `{text}`")).valid_names(text, Mode::NAMES))
 }
 
 // R: T3
-fn supported(mode: Mode, at: At<'_>) -> Result<Mode, ConfigError> {
-    match mode {
-        Mode::Auto | Mode::Native => Ok(mode),
-        Mode::Text => Err(at("text mode arrives with a later release".to_owned())
-            .help("use `auto` or `native`; for a model without tools set `tool_call.enabled = false`")),
+fn call_mode(text: &str, at: At<'_>) -> Result<CallMode, ConfigError> {
+    match text {
+        "auto" => Ok(CallMode::Auto),
+        "manual" => Ok(CallMode::Manual),
+        "native" | "text" => {
+            let message = format!("`tool_call.mode` is `auto` or `manual`: who starts calls, not `{text}`");
+            let help = format!("how calls travel is the agent's own `mode = \"{text}\"`, beside its model");
+            Err(at(message).help(help))
+        }
+        other => {
+            let message = format!("`tool_call.mode` is `auto` or `manual`, not `{other}`");
+            Err(at(message).valid_names(other, ["auto", "manual"]))
+        }
     }
 }
