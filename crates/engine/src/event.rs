@@ -411,7 +411,7 @@ pub struct ToolResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
     /// `failed`, `denied`, `cancelled`, `cancelled_before_start`, `timed_out`, `interrupted`, `invalid_arguments`,
-    /// `unknown_tool`, `no_viewer`, `stopped`, `limit`, `unknown`.
+    /// `refused`, `unknown_tool`, `no_viewer`, `stopped`, `limit`, `unknown`.
     pub code: String,
     /// What the tool, the check or the person said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -61,6 +61,7 @@ impl ToolResult {
             }
             CallStatus::NotStarted => Outcome::NotStarted(match error.code.as_str() {
                 "invalid_arguments" => NotStarted::InvalidArguments { message: message() },
+                "refused" => NotStarted::Refused { message: message() },
                 "unknown_tool" => NotStarted::UnknownTool { closest: error.closest },
                 "no_viewer" => NotStarted::NoViewer,
                 "stopped" => NotStarted::Stopped,
@@ -102,6 +103,9 @@ fn error_of(outcome: &Outcome) -> Option<ToolError> {
         Outcome::NotStarted(why) => match why {
             NotStarted::InvalidArguments { message } => {
                 ToolError { message: Some(message.clone()), ..code("invalid_arguments") }
+            }
+            NotStarted::Refused { message } => {
+                ToolError { message: Some(message.clone()), ..code("refused") }
             }
             NotStarted::UnknownTool { closest } => {
                 ToolError { closest: closest.clone(), ..code("unknown_tool") }
@@ -164,6 +168,7 @@ fn broken_sentence(why: &BrokenCall) -> String {
         BrokenCall::Ambiguous { message } => format!("The arguments can be read in two ways: {message}"),
         BrokenCall::TooLarge { limit } => format!("The arguments are over the limit `{limit}`."),
         BrokenCall::Nameless => "The model sent arguments and no name.".into(),
+        BrokenCall::Refused { message } => message.clone(),
         _ => "The call cannot be read.".into(),
     }
 }
@@ -173,6 +178,7 @@ pub(crate) fn outcome_of_broken(why: &BrokenCall) -> Outcome {
     Outcome::NotStarted(match why {
         BrokenCall::Cut => NotStarted::Interrupted,
         BrokenCall::TooLarge { limit } => NotStarted::Limit { limit: limit.clone() },
+        BrokenCall::Refused { message } => NotStarted::Refused { message: message.clone() },
         other => NotStarted::InvalidArguments { message: broken_sentence(other) },
     })
 }
@@ -230,6 +236,7 @@ mod tests {
             Outcome::TimedOut { limit_ms: 30_000, partial: Some(output) },
             Outcome::NotStarted(NotStarted::Interrupted),
             Outcome::NotStarted(NotStarted::InvalidArguments { message: "m".into() }),
+            Outcome::NotStarted(NotStarted::Refused { message: "m".into() }),
             Outcome::NotStarted(NotStarted::UnknownTool { closest: vec!["a".into(), "b".into()] }),
             Outcome::NotStarted(NotStarted::NoViewer),
             Outcome::NotStarted(NotStarted::Stopped),

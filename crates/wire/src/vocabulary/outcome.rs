@@ -74,6 +74,11 @@ pub enum NotStarted {
         /// What is wrong, with path and expectation.
         message: String,
     },
+    /// What the model wrote is no whole call; `message` says why.
+    Refused {
+        /// What is wrong, and what would be right.
+        message: String,
+    },
     /// No tool of this name is offered.
     UnknownTool {
         /// The closest names.

@@ -140,7 +140,8 @@ pub enum Seal {
     Successor,
     /// A finish reason, or the end of a stream that had its terminal event.
     Terminal,
-    /// The upstream said so: block stop, `arguments.done`, a whole call in one event of a dialect without fragments.
+    /// The upstream said so: block stop, `arguments.done`, a whole call in one event of a dialect without fragments, the
+    /// END marker of a text protocol.
     Explicit,
 }
 
@@ -168,6 +169,11 @@ pub enum BrokenCall {
     },
     /// Arguments arrived, a name never did.
     Nameless,
+    /// A block of a text protocol that breaks its grammar (text mode): nothing in it is guessed.
+    Refused {
+        /// Why, and what would be right: told to the user and to the model.
+        message: String,
+    },
 }
 
 /// Why the model stopped.
@@ -296,6 +302,12 @@ pub enum ProblemKind {
     },
     /// The upstream began a second generation in the same stream.
     Restarted,
+    /// Something in the text that looks like a call of the text protocol and is none, or is one with a flaw that does not
+    /// matter (text mode; each is in `docs/text-protocol.md`).
+    CallMarkup {
+        /// Where (line and column of the reply's text) and what.
+        finding: String,
+    },
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
 }

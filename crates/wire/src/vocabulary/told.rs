@@ -87,6 +87,10 @@ fn not_started(why: &NotStarted) -> String {
              Correct the arguments and call again.",
             sentence(message)
         ),
+        NotStarted::Refused { message } => format!(
+            "The request could not be read, so nothing was started; nothing happened. {} Write it again.",
+            sentence(message)
+        ),
         NotStarted::UnknownTool { closest } if closest.is_empty() => {
             "There is no tool of this name, so nothing was started; nothing happened.".into()
         }
@@ -191,6 +195,7 @@ mod tests {
             Outcome::Cancelled(Started::No),
             Outcome::NotStarted(NotStarted::Interrupted),
             Outcome::NotStarted(NotStarted::InvalidArguments { message: "/city: expected a string".into() }),
+            Outcome::NotStarted(NotStarted::Refused { message: "the block has no END marker".into() }),
             Outcome::NotStarted(NotStarted::UnknownTool { closest: vec![] }),
             Outcome::NotStarted(NotStarted::NoViewer),
             Outcome::NotStarted(NotStarted::Stopped),
