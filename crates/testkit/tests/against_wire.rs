@@ -57,11 +57,13 @@ fn decode(dialect: Dialect, body: &[u8], piece: usize) -> Reply {
 }
 
 fn asking(dialect: Dialect, messages: Vec<Message>) -> ModelRequest {
-    let tool = |name: &str| ToolDefinition {
-        name: name.into(),
-        description: "A tool.".into(),
-        parameters: json!({"type": "object", "properties": {"city": {"type": "string", "minLength": 1}},
+    let tool = |name: &str| {
+        ToolDefinition::new(
+            name,
+            "A tool.",
+            json!({"type": "object", "properties": {"city": {"type": "string", "minLength": 1}},
             "required": ["city"], "additionalProperties": false, "$schema": "https://json-schema.org/draft/2020-12/schema"}),
+        )
     };
     ModelRequest {
         model: model(dialect).into(),

@@ -203,6 +203,7 @@ impl Registered {
             name: self.wire_name.clone(),
             description: self.spec.description.clone(),
             parameters: self.spec.parameters.clone(),
+            vcp: None,
         }
     }
 

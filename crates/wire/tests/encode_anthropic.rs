@@ -75,12 +75,12 @@ fn a_whole_request() {
     let request = ModelRequest {
         instructions: Some("Be brief.".into()),
         tools: vec![
-            ToolDefinition {
-                name: "weather".into(),
-                description: "Weather of a city.".into(),
-                parameters: json!({ "type": "object", "properties": { "city": { "type": "string" } } }),
-            },
-            ToolDefinition { name: "now".into(), description: String::new(), parameters: Value::Null },
+            ToolDefinition::new(
+                "weather",
+                "Weather of a city.",
+                json!({ "type": "object", "properties": { "city": { "type": "string" } } }),
+            ),
+            ToolDefinition::new("now", "", Value::Null),
         ],
         settings: Settings { temperature: Some(1.5), ..Settings::default() },
         ..request(vec![user("Hi")])
@@ -108,7 +108,7 @@ fn a_whole_request() {
 
 #[test]
 fn the_last_step_lists_tools_that_must_not_be_called() {
-    let tools = vec![ToolDefinition { name: "now".into(), description: "".into(), parameters: json!({}) }];
+    let tools = vec![ToolDefinition::new("now", "", json!({}))];
     let request = ModelRequest { tools, tool_choice: ToolChoice::None, ..request(vec![user("Hi")]) };
     let body = sent(&request).body;
     assert_eq!(body["tool_choice"], json!({ "type": "none" }));

@@ -57,11 +57,7 @@ pub fn tool(name: &str, effect: Effect) -> OfferedTool {
         effect,
         concurrency: Concurrency::Shared,
         timeout_ms: 30_000,
-        definition: ToolDefinition {
-            name: wire_name.clone(),
-            description: String::new(),
-            parameters: serde_json::json!({"type": "object"}),
-        },
+        definition: ToolDefinition::new(wire_name.clone(), "", serde_json::json!({"type": "object"})),
         wire_name,
         polling: Polling::No,
         runs: Runs::Here,

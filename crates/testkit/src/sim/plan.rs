@@ -129,11 +129,7 @@ fn tool(rng: &mut Rng, name: &str, effect: Effect) -> OfferedTool {
             _ => Concurrency::Shared,
         },
         timeout_ms: 200 + rng.below(5_000),
-        definition: ToolDefinition {
-            name: wire_name.clone(),
-            description: String::new(),
-            parameters: json!({"type": "object"}),
-        },
+        definition: ToolDefinition::new(wire_name.clone(), "", json!({"type": "object"})),
         wire_name,
         polling: if rng.chance(10) { Polling::Poller } else { Polling::No },
         runs,

@@ -70,7 +70,7 @@ fn request() -> ModelRequest {
 
 fn with_tools() -> ModelRequest {
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    let tool = ToolDefinition { name: "weather_today".into(), description: "Weather".into(), parameters };
+    let tool = ToolDefinition::new("weather_today", "Weather", parameters);
     ModelRequest { tools: vec![tool], ..request() }
 }
 

@@ -32,9 +32,14 @@ mod llama;
 mod markdown;
 mod minimax;
 mod mistral;
+mod protocol;
 mod pythonic;
 mod qwen3_coder;
 mod think;
 
 pub use leaked::{LeakedCall, clean_name, find_leaked, not_structured};
+pub use protocol::{
+    FINDINGS_MAX, Finding, FindingKind, PROTOCOLS, Parsed, ParsedCall, RAW_BYTES_MAX, Scanned, TextProtocol,
+    TextScanner, line_and_column, protocol,
+};
 pub use think::{Piece, ThinkSplitter};

@@ -15,4 +15,4 @@ pub use outcome::{Media, NotStarted, Outcome, Output, Started};
 pub use step_event::{
     BrokenCall, End, FinishReason, Hosted, Problem, ProblemKind, Seal, StepEvent, UpstreamError, Usage,
 };
-pub use tool_definition::ToolDefinition;
+pub use tool_definition::{ToolDefinition, VcpCommand};

@@ -20,7 +20,7 @@ pub fn schema() -> Value {
 }
 
 pub fn tool(name: &str) -> ToolDefinition {
-    ToolDefinition { name: name.into(), description: format!("{name} of a city"), parameters: schema() }
+    ToolDefinition::new(name, format!("{name} of a city"), schema())
 }
 
 pub fn call(id: &str, upstream_id: Option<&str>, name: &str, arguments: Value) -> Call {

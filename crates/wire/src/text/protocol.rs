@@ -1,0 +1,176 @@
+//! What a text protocol is: how tools are described to a model that has no native calls, how its calls are read back
+//! from its visible text, and how calls and results are written into its history. // R: X1
+
+use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A text protocol. All of it is pure: no state between calls, no clock, no randomness.
+///
+/// Calls are read twice, by two readers that share no decisions: [`scanner`](Self::scanner) while the reply arrives,
+/// for the live card and for tools that may start early, and [`parse`](Self::parse) over the whole text of a step.
+/// They agree for every text and every cut of it: same calls, same visible text, same findings.
+// R: X1, X3
+pub trait TextProtocol: Send + Sync + fmt::Debug {
+    /// Its name in configuration: `vcp`, `xml`.
+    fn name(&self) -> &'static str;
+
+    /// How to call a tool, for the model: the paragraph that stands in front of the definitions.
+    fn guide(&self) -> &'static str;
+
+    /// The tools, for the model: one block each, one blank line between, in the order given. Empty for no tools.
+    fn definitions(&self, tools: &[ToolDefinition]) -> String;
+
+    /// Can calls of this tool be written in this protocol?
+    ///
+    /// # Errors
+    /// Why not, as a sentence for a person: a protocol with flat arguments cannot carry nested ones.
+    fn can_offer(&self, tool: &ToolDefinition) -> Result<(), String>;
+
+    /// Reads a reply as it arrives. `tools` are the offered ones: they decide what a name means and which type a
+    /// value has, never whether a call is reported.
+    fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner>;
+
+    /// Reads a whole reply at once, simply and independently of the scanner.
+    fn parse(&self, text: &str, tools: &[ToolDefinition]) -> Parsed;
+
+    /// A call as the model would have written it, for the history. Parsing it yields the call again.
+    fn format_call(&self, call: &Call, tools: &[ToolDefinition]) -> String;
+
+    /// The outcomes of a step's calls, for the model: in a frame that the data inside cannot close, since it is
+    /// escaped and since the frame carries a nonce derived from the first call's id. Empty for no results.
+    fn format_results(&self, results: &[(Call, Outcome)], tools: &[ToolDefinition]) -> String;
+
+    /// Text that is data (what the user wrote, what a tool returned) so that no marker of this protocol stands in it.
+    /// `unescape(escape(x)) == x` for every text.
+    // R: X4
+    fn escape<'t>(&self, data: &'t str) -> Cow<'t, str>;
+
+    /// The other way: for argument values and shown text, so that escaped data which the model quotes reads as it
+    /// was. [`scanner`](Self::scanner) and [`parse`](Self::parse) have done it already.
+    fn unescape<'t>(&self, text: &'t str) -> Cow<'t, str>;
+}
+
+/// Reads one reply that arrives in pieces, whatever way it is cut. A reader of one reply is used once.
+// R: X3
+pub trait TextScanner: Send {
+    /// Takes the next piece of the visible text of the reply.
+    fn push(&mut self, text: &str, sink: &mut dyn FnMut(Scanned<'_>));
+
+    /// The reply has ended: what was held back is told, and an open call is refused.
+    fn finish(&mut self, sink: &mut dyn FnMut(Scanned<'_>));
+}
+
+/// What a scanner reads. At most one call is open at a time:
+/// `Opened (Arguments | Restarted)* (Sealed | Refused)`, or `Refused` alone for a block without a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scanned<'t> {
+    /// Visible text, never empty, never markup.
+    Text(&'t str),
+    /// A call begins.
+    Opened {
+        /// The wire name of the offered tool; a name that means none of them, as it was written.
+        name: &'t str,
+    },
+    /// More of the open call's arguments: JSON text of an object, never empty.
+    Arguments(&'t str),
+    /// The open call's arguments so far are void; they come again.
+    Restarted,
+    /// The end marker: the open call is whole, its arguments are one JSON object.
+    Sealed,
+    /// The open call, or one without a name, never runs.
+    Refused {
+        /// What is wrong and how to write it right, as sentences for the user and the model.
+        why: String,
+        /// The block as written, at most its first [`RAW_BYTES_MAX`] bytes.
+        raw: &'t str,
+    },
+    /// Something the user should know that is no call.
+    Remark(Finding),
+}
+
+/// A whole text, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The visible text: all of it but markup.
+    pub text: String,
+    /// The calls, in the order in which they were written.
+    pub calls: Vec<ParsedCall>,
+    /// What else the user should know.
+    pub findings: Vec<Finding>,
+}
+
+/// A call in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedCall {
+    /// The wire name of the offered tool; a name that means none of them, as it was written; empty if none was.
+    pub name: String,
+    /// The arguments as JSON text of an object, or why the call is refused.
+    pub arguments: Result<String, String>,
+    /// The block in the text, in bytes.
+    pub span: Range<usize>,
+    /// The ordinal of the block, from 0: numbered commands are several calls of one block.
+    pub block: usize,
+}
+
+/// Something in a text that the user should know and that is no call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// Where, in bytes from the beginning of the reply.
+    pub at: usize,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1, in characters.
+    pub column: u32,
+    /// A sentence for a person.
+    pub message: String,
+}
+
+/// Kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A request in a fenced code block: shown, not run.
+    InCodeFence,
+    /// A request in inline code: shown, not run.
+    InInlineCode,
+    /// A request in a quotation (`>`): shown, not run.
+    InQuotation,
+    /// A request in a thinking block: shown, not run.
+    InThinking,
+    /// A block that says itself that it is an example (`TOOL_REQUEST_ESCAPE`): shown, not run.
+    MarkedInert,
+    /// The reply ended in the middle of a marker, which is not shown.
+    TornMarker,
+    /// An end marker without a beginning, which is not shown.
+    StrayEnd,
+    /// A field for another system that has no effect here.
+    Directive,
+}
+
+/// Bytes of a refused block that are shown with the refusal; cut at a character's border.
+pub const RAW_BYTES_MAX: usize = 4096;
+
+/// Findings that are told of one reply; what comes after says nothing new.
+pub const FINDINGS_MAX: usize = 32;
+
+/// Line and column of a place in a text, both from 1; the column counts characters.
+pub fn line_and_column(text: &str, at: usize) -> (u32, u32) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
+    (count(lines).saturating_add(1), count(before[line_start..].chars().count()).saturating_add(1))
+}
+
+/// Every protocol.
+pub static PROTOCOLS: &[&dyn TextProtocol] = &[];
+
+/// The protocol of this name.
+pub fn protocol(name: &str) -> Option<&'static dyn TextProtocol> {
+    PROTOCOLS.iter().copied().find(|protocol| protocol.name() == name)
+}
