@@ -157,7 +157,7 @@ impl Machine<'_> {
         let polls = tool.polling == crate::setup::Polling::Poller;
         let circles = match polls || history.is_empty() {
             true => guard::Ruling::Run,
-            false => guard::ruling(&history, call.guard_key()),
+            false => guard::ruling(&history, call.guard_key(), &self.setup.guard),
         };
         let ruling = match circles {
             guard::Ruling::Run => policy::ruling(tool, &self.setup.approval),

@@ -26,13 +26,16 @@ impl Machine<'_> {
             return self.finish_as(TurnStatus::Limit);
         }
         if !lost && calls.is_empty() {
-            return match paused && self.record.pauses() <= self.setup.limits.pauses_max {
-                true => self.next_step(),
-                false => {
-                    self.note_empty_reply();
-                    self.finish_as(TurnStatus::Completed)
-                }
+            let goes_on = match paused {
+                true => self.record.pauses() <= self.setup.limits.pauses_max,
+                // The model would have stopped: what the user has said meanwhile gets a step of its own.
+                false => self.take_in(),
             };
+            if goes_on {
+                return self.next_step();
+            }
+            self.note_empty_reply();
+            return self.finish_as(TurnStatus::Completed);
         }
         if !lost && self.record.tools_off_after.is_none() {
             self.note_circles(&calls);
@@ -42,11 +45,14 @@ impl Machine<'_> {
         {
             self.notice(code::LIMIT, wording::limit(self.setup.limits.iterations_max));
         }
+        if !lost && !paused {
+            self.take_in();
+        }
         self.next_step()
     }
 
     fn note_empty_reply(&mut self) {
-        let silent = self.record.blocks == 0;
+        let silent = self.record.blocks as usize == self.record.said.len();
         if silent {
             self.notice("empty_reply", wording::empty_reply());
         }
@@ -68,7 +74,7 @@ impl Machine<'_> {
         if self.record.notes.iter().any(|(after, _)| *after == step) {
             return;
         }
-        if let Some(cycle) = guard::cycle(&self.record.guard_history()) {
+        if let Some(cycle) = guard::cycle(&self.record.guard_history(), &self.setup.guard) {
             self.emit(
                 self.about_step(),
                 EventKind::Problem {

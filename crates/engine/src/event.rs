@@ -4,7 +4,7 @@
 //! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
 //! know ([`EventKind::Unrecognised`]).
 
-use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId};
+use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 use crate::setup::Effect;
 use crate::waterfall::Segment;
 use serde::{Deserialize, Serialize};
@@ -212,8 +212,11 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         transcript: String,
     },
-    /// A steering message taken in at a step border.
+    /// A message that the user sent in mid-turn is taken in at a step border: a block of its own, whole. R: T14
     UserMessage {
+        /// Which; an id of the sender.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<UserMessageId>,
         /// Its parts.
         input: Vec<UserPart>,
     },

@@ -8,7 +8,7 @@ use crate::event::{
     BlockStart, CallStatus, Event, EventKind, Fault, Progress, SessionStats, ToolError, ToolInput,
     ToolResult, TurnStatus, WaitReason,
 };
-use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId};
+use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 use crate::record::{add, code, commits};
 use crate::setup::Effect;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Message {
     pub agent: String,
     /// `native`, `text` or `auto`.
     pub mode: String,
-    /// What the user sent.
+    /// What the user sent to begin the turn; what came in mid-turn is among the blocks.
     pub input: Vec<UserPart>,
     /// When the turn began.
     pub started_at: Millis,
@@ -118,6 +118,14 @@ pub enum Block {
     },
     /// A failure.
     Error(Fault),
+    /// What the user said in mid-turn, where it was taken in. R: T14
+    UserMessage {
+        /// The sender's id of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<UserMessageId>,
+        /// Its parts.
+        input: Vec<UserPart>,
+    },
     /// A kind that this release does not know: keeps the numbering of the others.
     Unrecognised,
 }
@@ -315,7 +323,9 @@ impl Message {
                 }
             }
             EventKind::BlockStart(start) => self.open(event.block, start),
-            EventKind::UserMessage { input } => self.input.extend(input.iter().cloned()),
+            EventKind::UserMessage { id, input } => {
+                self.place(event.block, Block::UserMessage { id: id.clone(), input: input.clone() });
+            }
             EventKind::Problem { code, excerpt, remedy, .. } => self.problems.push(Finding {
                 code: code.clone(),
                 excerpt: excerpt.clone(),

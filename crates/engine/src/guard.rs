@@ -2,10 +2,40 @@
 //!
 //! A cycle of period p is one in which each call repeats the call p places before it: same tool, same canonical
 //! arguments, same result. `A A A` has period 1, `A B A B` period 2. A poller's calls are not entered at all; the same
-//! call with a new result is no repeat. First the model gets a note, then a person is asked, then the loop is stopped.
+//! call with a new result is no repeat. First the model gets a note, then a person is asked, then the loop is stopped:
+//! each after as many repeats as the agent's [`LoopGuard`] says.
 
-/// Longest cycle that is looked for, in calls.
-const PERIOD_MAX: usize = 4;
+use serde::{Deserialize, Serialize};
+
+/// How an agent's loop guard works. R: T10
+///
+/// A cycle that comes round once more is one repeat; of a cycle of a single call the first repeat needs one equal call
+/// more. So with the defaults the note comes after `A A A` and after `A B A B`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoopGuard {
+    /// Repeats after which the model gets a note; 0 = never. Default 1.
+    pub note_after: u32,
+    /// Repeats after which a call that would go on the cycle asks a person first; 0 = never. Default 1.
+    pub ask_after: u32,
+    /// Repeats after which such a call is refused and the last step, without tools, follows; 0 = never. Default 2.
+    pub stop_after: u32,
+    /// Longest cycle that is looked for, in calls; 0 = the guard is off. Default 4.
+    pub period_max: u32,
+}
+
+impl Default for LoopGuard {
+    fn default() -> Self {
+        Self { note_after: 1, ask_after: 1, stop_after: 2, period_max: 4 }
+    }
+}
+
+impl LoopGuard {
+    /// Nothing is looked for: a turn ends by its other limits.
+    pub fn off() -> Self {
+        Self { period_max: 0, ..Self::default() }
+    }
+}
 
 /// One closed call, as far as the guard cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,29 +67,33 @@ pub(crate) struct Cycle {
 }
 
 impl Cycle {
-    /// Repeats from which a cycle is worth a word: one whole cycle again, and at least three equal calls.
-    fn threshold(self) -> usize {
-        self.period.max(2)
+    /// It has come round this often again; never, if that is 0.
+    fn has_repeated(self, times: u32) -> bool {
+        // Two equal calls are common in good work; three are not.
+        let single = usize::from(self.period == 1);
+        let calls = self.period.saturating_mul(times as usize).saturating_add(single);
+        times > 0 && self.repeats >= calls
     }
 }
 
 /// The cycle that the calls so far end in, if it is worth a note.
-pub(crate) fn cycle(history: &[Entry]) -> Option<Cycle> {
-    cycles(history).find(|cycle| cycle.repeats >= cycle.threshold())
+pub(crate) fn cycle(history: &[Entry], rules: &LoopGuard) -> Option<Cycle> {
+    cycles(history, rules).find(|cycle| cycle.has_repeated(rules.note_after))
 }
 
 /// May `call` start after `history`?
-pub(crate) fn ruling(history: &[Entry], call: u64) -> Ruling {
+pub(crate) fn ruling(history: &[Entry], call: u64, rules: &LoopGuard) -> Ruling {
     let goes_on = |cycle: &Cycle| history[history.len() - cycle.period].call == call;
-    match cycles(history).filter(goes_on).find(|cycle| cycle.repeats >= cycle.threshold()) {
-        None => Ruling::Run,
-        Some(cycle) if cycle.repeats >= cycle.threshold() + cycle.period => Ruling::Stop(cycle),
-        Some(cycle) => Ruling::Ask(cycle),
+    let find = |times| cycles(history, rules).filter(goes_on).find(|cycle| cycle.has_repeated(times));
+    match (find(rules.stop_after), find(rules.ask_after)) {
+        (Some(cycle), _) => Ruling::Stop(cycle),
+        (None, Some(cycle)) => Ruling::Ask(cycle),
+        (None, None) => Ruling::Run,
     }
 }
 
-fn cycles(history: &[Entry]) -> impl Iterator<Item = Cycle> {
-    (1..=PERIOD_MAX.min(history.len())).map(|period| {
+fn cycles<'h>(history: &'h [Entry], rules: &LoopGuard) -> impl Iterator<Item = Cycle> + use<'h> {
+    (1..=history.len().min(rules.period_max as usize)).map(|period| {
         let pairs = history.iter().rev().zip(history.iter().rev().skip(period));
         Cycle { period, repeats: pairs.take_while(|(later, earlier)| later == earlier).count() }
     })
@@ -106,13 +140,46 @@ mod tests {
         ];
         for (history, note, next, expected) in table {
             let history = entries(history);
-            assert_eq!(cycle(&history).map(|cycle| cycle.period), note, "{history:?}");
-            let said = match ruling(&history, entries(next)[0].call) {
-                Ruling::Run => "run",
-                Ruling::Ask(_) => "ask",
-                Ruling::Stop(_) => "stop",
-            };
-            assert_eq!(said, expected, "{history:?} then {next}");
+            let rules = LoopGuard::default();
+            assert_eq!(cycle(&history, &rules).map(|cycle| cycle.period), note, "{history:?}");
+            assert_eq!(said(&history, next, &rules), expected, "{history:?} then {next}");
         }
+    }
+
+    fn said(history: &[Entry], next: &str, rules: &LoopGuard) -> &'static str {
+        match ruling(history, entries(next)[0].call, rules) {
+            Ruling::Run => "run",
+            Ruling::Ask(_) => "ask",
+            Ruling::Stop(_) => "stop",
+        }
+    }
+
+    // R: T10: as the agent says.
+    #[test]
+    fn each_stage_comes_when_the_agent_says_so() {
+        let rules = |text: &str| serde_json::from_str::<LoopGuard>(text).expect("rules");
+        let table = [
+            // rules, history, note?, what becomes of one more A
+            ("{}", "A A A", true, "ask"),
+            (r#"{"period_max": 0}"#, "A A A A A A A A", false, "run"),
+            (r#"{"note_after": 0}"#, "A A A", false, "ask"),
+            (r#"{"ask_after": 0}"#, "A A A", true, "run"),
+            (r#"{"ask_after": 0}"#, "A A A A", true, "stop"),
+            (r#"{"stop_after": 0}"#, "A A A A A A A A", true, "ask"),
+            (r#"{"note_after": 3, "ask_after": 4, "stop_after": 5}"#, "A A A A", false, "run"),
+            (r#"{"note_after": 3, "ask_after": 4, "stop_after": 5}"#, "A A A A A", true, "run"),
+            (r#"{"note_after": 3, "ask_after": 4, "stop_after": 5}"#, "A A A A A A", true, "ask"),
+            (r#"{"note_after": 3, "ask_after": 4, "stop_after": 5}"#, "A A A A A A A", true, "stop"),
+            (r#"{"period_max": 1}"#, "A B A B A B A B", false, "run"),
+            (r#"{"period_max": 5}"#, "A B C D E A B C D E", true, "ask"),
+        ];
+        for (text, history, note, expected) in table {
+            let rules = rules(text);
+            let history = entries(history);
+            assert_eq!(cycle(&history, &rules).is_some(), note, "{text}: {history:?}");
+            assert_eq!(said(&history, "A", &rules), expected, "{text}: {history:?}");
+        }
+        assert_eq!(rules(r#"{"period_max": 0}"#), LoopGuard::off());
+        assert!(serde_json::from_str::<LoopGuard>(r#"{"note": 1}"#).is_err(), "unknown names are errors");
     }
 }

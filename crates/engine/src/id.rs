@@ -54,6 +54,11 @@ text_id! {
     ConversationId
 }
 text_id! {
+    /// A message that the user sends while a turn runs. Made by whoever sends it, unique in the turn: a second one of the
+    /// same id is the same message.
+    UserMessageId
+}
+text_id! {
     /// A question to a person. Minted by the machine from the call's id, so that the model cannot choose it.
     ApprovalId
 }

@@ -1,7 +1,8 @@
 //! What enters the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
 
 use crate::event::{Decision, Progress};
-use crate::id::{ApprovalId, Millis};
+use crate::id::{ApprovalId, Millis, UserMessageId};
+use crate::steering::QueuedMessage;
 use serde::{Deserialize, Serialize};
 use throughline_wire::{CallId, Outcome, StepEvent};
 
@@ -65,6 +66,13 @@ pub enum Input {
         by: String,
         /// Why; a denial's reason is told to the model.
         reason: Option<String>,
+    },
+    /// The user says something while the turn runs. One whose id is known changes nothing. R: T14
+    UserMessage(QueuedMessage),
+    /// The user takes a message back that was not taken in yet. R: T14
+    TakeBack {
+        /// Which.
+        id: UserMessageId,
     },
     /// Stop the turn. A second one does not wait for tools to say how they ended. R: T8
     Cancel,

@@ -52,9 +52,12 @@ pub(crate) fn turn(record: &Record, start: &TurnStart) -> Option<Vec<Message>> {
         if !is_empty {
             messages.push(Message::Step(closed));
         }
-        // Notes come after all outcomes of a step: nothing stands between a call and its outcome. R: T9
+        // Notes and what the user says in between come after all outcomes of a step: nothing stands between a call and its outcome. R: T9
         for (_, note) in record.notes.iter().filter(|(after, _)| *after == number) {
             messages.push(Message::User(vec![UserPart::Text { text: note.clone() }]));
+        }
+        for said in record.said.iter().filter(|said| said.after == number) {
+            messages.push(Message::User(said.input.clone()));
         }
     }
     Some(messages)

@@ -25,6 +25,7 @@ mod result;
 mod retry;
 mod schedule;
 mod setup;
+mod steering;
 mod stream;
 mod summary;
 mod turn;
@@ -36,12 +37,14 @@ pub use event::{
     BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, SessionStats,
     ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
 };
-pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId};
+pub use guard::LoopGuard;
+pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 pub use input::{Deadline, FailureKind, Input, Question, TimerId, UpstreamFailure, Verdict};
 pub use outbox::{Append, Outbox, Released};
 pub use setup::{
     ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Polling, RetryPolicy, Runs,
     StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
+pub use steering::{QueuedMessage, When};
 pub use turn::Turn;
 pub use waterfall::{Segment, SegmentKind, Waterfall};

@@ -189,7 +189,7 @@ fn weight(event: &Event) -> usize {
                     + result.output_value.as_ref().map_or(0, |value| value.to_string().len())
             }
             EventKind::BlockStart(crate::BlockStart::Image(media)) => media.data.len(),
-            EventKind::StreamStart { input, .. } | EventKind::UserMessage { input } => {
+            EventKind::StreamStart { input, .. } | EventKind::UserMessage { input, .. } => {
                 input.iter().map(part_weight).sum()
             }
             _ => 0,

@@ -8,12 +8,12 @@ use crate::action::Beside;
 use crate::canonical;
 use crate::event::{BlockKind, BlockStart, Decision, Event, EventKind, Fault, TurnStatus, WaitReason};
 use crate::guard;
-use crate::id::{ApprovalId, Millis, Seq};
+use crate::id::{ApprovalId, Millis, Seq, UserMessageId};
 use crate::setup::{Polling, TurnSetup};
 use crate::waterfall::Waterfall;
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, FinishReason, Outcome, ProviderState, RawArguments, Seal, Slot,
-    UpstreamCallId, Usage, WireName,
+    UpstreamCallId, Usage, UserPart, WireName,
 };
 
 /// `source` of a tool that the provider ran itself.
@@ -91,6 +91,8 @@ pub(crate) struct Record {
     pub ending: Option<Ending>,
     /// What the model is told between steps: after which step, and what.
     pub notes: Vec<(u32, String)>,
+    /// What the user said in mid-turn and was taken in.
+    pub said: Vec<Said>,
     pub usage: Usage,
     pub waterfall: Waterfall,
     /// Findings recorded in this step.
@@ -99,8 +101,19 @@ pub(crate) struct Record {
     pub error_told: bool,
     /// `session_stats` was emitted.
     pub stats_told: bool,
+    /// What `stream_end` says.
+    pub ended: Option<TurnStatus>,
     /// How often another process took over.
     pub epoch: u64,
+}
+
+/// A message that the user sent in mid-turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Said {
+    /// The step that it follows.
+    pub after: u32,
+    pub id: Option<UserMessageId>,
+    pub input: Vec<UserPart>,
 }
 
 /// How the turn will end.
@@ -343,7 +356,15 @@ impl Record {
             EventKind::TurnResumed { epoch } => self.epoch = *epoch,
             EventKind::SessionStats(_) => self.stats_told = true,
             EventKind::Error(_) => self.error_told = true,
-            EventKind::StreamEnd { .. } => self.phase = Phase::Over,
+            EventKind::UserMessage { id, input } => {
+                self.blocks += 1;
+                let (after, id, input) = (self.step(), id.clone(), input.clone());
+                self.said.push(Said { after, id, input });
+            }
+            EventKind::StreamEnd { status } => {
+                self.phase = Phase::Over;
+                self.ended = Some(*status);
+            }
             kind => {
                 if let Some(at) = event.tool_id.as_ref().and_then(|id| self.call(id)) {
                     self.calls[at].absorb(kind, event.timestamp, setup);

@@ -1,5 +1,6 @@
 //! What a turn is given at its start: everything that it needs to know about the world.
 
+use crate::guard::LoopGuard;
 use crate::id::{ConversationId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
 use throughline_wire::{Message, Settings, ToolDefinition, ToolName, UserPart, WireName};
@@ -32,6 +33,8 @@ pub struct TurnSetup {
     pub execution: Execution,
     /// Who answers questions.
     pub approval: ApprovalRule,
+    /// When the model goes in circles.
+    pub guard: LoopGuard,
     /// When a failed model call is tried again.
     pub retry: RetryPolicy,
     /// What becomes of a turn whose process died.
@@ -228,7 +231,8 @@ impl Default for RetryPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnLimits {
-    /// Steps with at least one answered call; then one last step without tools. Default 5. R: T4
+    /// Steps with at least one answered call; then one last step without tools. A step that only answers a message sent
+    /// in mid-turn does not count. Default 5. R: T4
     pub iterations_max: u32,
     /// Times a provider may pause and go on in a row (`pause_turn`). Default 8.
     pub pauses_max: u32,
@@ -246,6 +250,9 @@ pub struct TurnLimits {
     pub progress_events_max: u32,
     /// Findings of the decoder that are recorded in a step. Default 100.
     pub problems_per_step_max: u32,
+    /// Messages of the user that wait at a time, for the next step or for the end of the turn; further ones are not
+    /// taken. Default 32. R: T14
+    pub messages_queued_max: u32,
 }
 
 impl Default for TurnLimits {
@@ -260,6 +267,7 @@ impl Default for TurnLimits {
             output_bytes_max: 64 << 10,
             progress_events_max: 1_000,
             problems_per_step_max: 100,
+            messages_queued_max: 32,
         }
     }
 }

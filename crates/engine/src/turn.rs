@@ -13,12 +13,13 @@
 //! | stopping | running tools, for a moment | the last outcome: the end |
 
 use crate::action::{Action, Beside, Out};
-use crate::event::{Event, EventKind, FORMAT};
+use crate::event::{Event, EventKind, FORMAT, TurnStatus};
 use crate::id::Millis;
 use crate::input::{Input, TimerId, Verdict};
 use crate::ledger;
 use crate::record::{Phase, Record};
 use crate::setup::{TurnSetup, TurnStart};
+use crate::steering::QueuedMessage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use throughline_wire::{CallId, FinishReason, Message, ProviderState, Usage};
@@ -45,6 +46,8 @@ pub(crate) struct Live {
     pub cancelled_starts: BTreeSet<(CallId, u32)>,
     /// The step's further choices were reported.
     pub choice_told: bool,
+    /// What the user has said and the turn has not taken in. Whoever sent it has it still.
+    pub queue: Vec<QueuedMessage>,
 }
 
 /// A turn with everything that one `apply` needs.
@@ -91,6 +94,8 @@ impl Turn {
             Input::Approval { question, decision, by, reason } => {
                 machine.answered(&question, decision, &by, reason)
             }
+            Input::UserMessage(message) => machine.user_message(message),
+            Input::TakeBack { id } => machine.take_back(&id),
             Input::Cancel => machine.cancel(),
             Input::CancelCall { call } => machine.cancel_call(&call),
             Input::Timer { id } => machine.timer(id),
@@ -143,6 +148,17 @@ impl Turn {
     /// a call has no outcome.
     pub fn history(&self) -> Option<Vec<Message>> {
         ledger::turn(&self.record, &self.world.1)
+    }
+
+    /// What the user has said in mid-turn and the turn has not taken in, oldest first. After the end: what the next turn
+    /// should begin with. R: T14
+    pub fn queued(&self) -> &[QueuedMessage] {
+        &self.live.queue
+    }
+
+    /// How the turn ended; `None` while it goes on.
+    pub fn status(&self) -> Option<TurnStatus> {
+        self.record.ended
     }
 
     /// Whether two turns know the same: everything but what dies with the process. For the property that a restored

@@ -940,3 +940,178 @@ fn a_provider_may_pause_a_few_times() {
     assert!(world.turn.is_over());
     assert_eq!(world.requests.len(), 3);
 }
+
+// --- what the user says in mid-turn --- R: T14
+
+/// The texts of a request's messages: `user …`, or `step …` with its outcomes.
+fn history(world: &World) -> Vec<String> {
+    let messages = world.turn.history().expect("all calls are closed");
+    messages
+        .iter()
+        .map(|message| match message {
+            Message::User(parts) => format!("user {}", script::text_of(parts)),
+            Message::Step(step) => {
+                let outcomes =
+                    step.calls.iter().map(|(_, outcome)| format!(" [{}]", outcome.told_to_model()));
+                format!("step {}{}", step.text, outcomes.collect::<String>())
+            }
+        })
+        .collect()
+}
+
+// R: T14, T9: after all outcomes, before the next model call; nothing stands between a call and its outcome.
+#[test]
+fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
+    let world = check(
+        r#"tools weather:read note:write; parallel; ask
+         text let me see
+         open A weather
+         seal A {}
+         say in Celsius please
+         ok A 20
+         open B note
+         seal B {}
+         finish tool_calls
+         say and be short
+         approve B
+         ok B saved
+         text 20 °C
+         finish stop"#,
+        "step 1 m try 1
+         text let me see
+         use A weather
+         input A {}
+         start A early
+         result A success 20
+         use B note
+         input B {}
+         step end tool_calls
+         ask B effect:write
+         answer B approve by user
+         start B
+         result B success saved
+         user in Celsius please
+         user and be short
+         step 2 m try 1
+         text 20 °C
+         step end stop
+         end completed",
+    );
+    let expected = [
+        "user hi",
+        "step let me see [20] [saved]",
+        "user in Celsius please",
+        "user and be short",
+        "step 20 °C",
+    ];
+    assert_eq!(history(&world), expected);
+    assert_eq!(world.requests[1].messages.len(), 4, "the next request knows them");
+    use throughline_engine::fold::Block;
+    let message = world.message();
+    assert!(
+        matches!(&message.blocks[3], Block::UserMessage { input, .. } if script::text_of(input) == "in Celsius please")
+    );
+    assert_eq!(script::text_of(&message.input), "hi", "what began the turn stays as it was");
+    assert_eq!(message.text(), "let me see\n\n20 °C", "it is no answer");
+}
+
+// R: T14: the model would have stopped; the turn goes on with a step that does not count as a round of tools.
+#[test]
+fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
+    let world = check(
+        r#"tools weather:read; iterations 1
+         text done
+         say one more thing
+         finish stop
+         text of course
+         open A weather
+         seal A {}
+         ok A 20
+         finish tool_calls
+         text 20
+         finish stop"#,
+        "step 1 m try 1
+         text done
+         step end stop
+         user one more thing
+         step 2 m try 1
+         text of course
+         use A weather
+         input A {}
+         start A early
+         result A success 20
+         step end tool_calls
+         notice limit
+         step 3 m try 1 no tools
+         text 20
+         step end stop
+         end limit",
+    );
+    assert_eq!(
+        history(&world),
+        ["user hi", "step done", "user one more thing", "step of course [20]", "step 20"]
+    );
+}
+
+// R: T14: what waits for the end, came in the last step, or was taken back is in no event and in no history.
+#[test]
+fn what_is_not_taken_in_is_handed_back() {
+    let table = [
+        // script, what is left
+        ("say a\ntext x\ncut", "a"),
+        ("later a\nsay b\ntext x\nfinish stop\ntext y\nfinish stop", "a"),
+        ("say a\nunsay 1\ntext x\nfinish stop", ""),
+        ("later a\nlater b\nunsay 1\ntext x\nfinish stop", "b"),
+        // the same id is the same message
+        ("later a\nagain 1 a\ntext x\nfinish stop", "a"),
+        ("say a\ntext x\nfinish stop\nagain 1 a\ntext y\nfinish stop", ""),
+        // during the last step, which has no tools
+        ("open A r\nseal A {}\nok A 1\nfinish tool_calls\nsay a\ntext x\nfinish stop", "a"),
+        // stopped by the user
+        ("say a\ntext x\ncancel", "a"),
+        // nothing said
+        ("say\ntext x\nfinish stop", ""),
+        ("later a\nlater b\nlater c\nlater d\ntext x\nfinish stop", "a b c"),
+    ];
+    for (lines, left) in table {
+        let mut setup = script::setup("tools r:read; iterations 1");
+        setup.limits.messages_queued_max = 3;
+        let mut world = World::new(setup);
+        lines.lines().for_each(|line| world.line(line));
+        assert!(world.turn.is_over(), "{lines}");
+        let queued: Vec<String> =
+            world.turn.queued().iter().map(|message| script::text_of(&message.input)).collect();
+        assert_eq!(queued.join(" "), left, "{lines}");
+        let taken = history(&world).concat();
+        assert!(
+            left.split_whitespace().all(|word| !taken.contains(&format!("user {word}"))),
+            "{lines}: {taken}"
+        );
+    }
+}
+
+// R: T14: a reply that the provider paused, or that a crash cut, is not interrupted by a message.
+#[test]
+fn a_message_waits_for_the_whole_of_a_paused_reply() {
+    check(
+        "tools r:read
+         text half
+         say well?
+         finish pause
+         text whole
+         finish stop
+         text yes
+         finish stop",
+        "step 1 m try 1
+         text half
+         step end pause
+         step 2 m try 1
+         text whole
+         step end stop
+         user well?
+         step 3 m try 1
+         text yes
+         step end stop
+         end completed",
+    );
+}

@@ -10,6 +10,7 @@
 //! seal A {"city":"北京"}    explicit seal; `balanced A ..`, `broken A ..`, `reopen A`
 //! finish tool_calls         Finish, then End(Complete); `cut` = End(Truncated), `error text` = End(Error)
 //! ok A 晴                   the tool ends; `fail A why`, `hang A` (its timer), `progress A text`
+//! say text | later text      the user sends a message for the next step, or for after the turn; `unsay 1` takes the first back
 //! approve all | approve A | deny A why | cancel | cancel A | http 429 2000 | timer retry
 //! invalid A message         the schema check of the next seal of A fails
 //! ```
@@ -18,8 +19,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
     Action, ApprovalRule, BlockStart, Concurrency, Decision, Effect, Event, EventKind, Execution,
-    FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Polling, Progress, Question, Runs,
-    StartRule, TimerId, Turn, TurnSetup, TurnStart, UpstreamChoice, UpstreamFailure, Verdict, fold,
+    FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Polling, Progress, Question, QueuedMessage,
+    Runs, StartRule, TimerId, Turn, TurnSetup, TurnStart, UpstreamChoice, UpstreamFailure, UserMessageId,
+    Verdict, When, fold,
 };
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
@@ -42,6 +44,8 @@ pub struct World {
     invalid: BTreeMap<String, String>,
     unanswered: BTreeSet<String>,
     model: (u32, u32),
+    /// Messages sent in mid-turn.
+    said: u32,
     /// Called after each input, with the log so far.
     pub after: Option<fn(&World)>,
 }
@@ -142,6 +146,7 @@ impl World {
             invalid: BTreeMap::new(),
             unanswered: BTreeSet::new(),
             model: (0, 0),
+            said: 0,
             after: None,
         };
         world.take(out);
@@ -224,6 +229,14 @@ impl World {
             }
             "approve" => self.answer(who, Decision::Approve, None),
             "deny" => self.answer(who, Decision::Deny, Some(tail.to_owned()).filter(|tail| !tail.is_empty())),
+            "say" => self.say(When::NextStep, rest),
+            "later" => self.say(When::AfterTurn, rest),
+            "again" => self.apply(Input::UserMessage(QueuedMessage {
+                id: UserMessageId::new(format!("u{who}")),
+                input: parts(tail),
+                when: When::NextStep,
+            })),
+            "unsay" => self.apply(Input::TakeBack { id: UserMessageId::new(format!("u{who}")) }),
             "cancel" if who.is_empty() => self.apply(Input::Cancel),
             "cancel" => self.apply(Input::CancelCall { call: self.labels[who].clone() }),
             "http" => {
@@ -252,6 +265,12 @@ impl World {
             pause if pause.starts_with('+') => self.now += pause[1..].parse::<i64>().expect("milliseconds"),
             other => panic!("no such line: {other}"),
         }
+    }
+
+    fn say(&mut self, when: When, text: &str) {
+        self.said += 1;
+        let id = UserMessageId::new(format!("u{}", self.said));
+        self.apply(Input::UserMessage(QueuedMessage { id, input: parts(text), when }));
     }
 
     fn seal(&mut self, slot: Slot, seal: Seal, arguments: &str) {
@@ -412,6 +431,7 @@ impl World {
                 };
                 format!("result {id} {}{what}", word(&result.status))
             }
+            EventKind::UserMessage { input, .. } => format!("user {}", text_of(input)),
             EventKind::Waiting { reason, until, .. } => {
                 let until = until.map_or(0, |until| until - self.now);
                 format!("waiting {} {until}", word(reason))
@@ -427,6 +447,22 @@ impl World {
     pub fn message(&self) -> fold::Message {
         fold::Message::of(&self.log)
     }
+}
+
+fn parts(text: &str) -> Vec<UserPart> {
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .map(|text| UserPart::Text { text: text.into() })
+        .into_iter()
+        .collect()
+}
+
+pub fn text_of(parts: &[UserPart]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        UserPart::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 fn again(attempt: u32) -> String {

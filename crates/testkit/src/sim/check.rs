@@ -6,9 +6,9 @@ use super::tool;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
     ApprovalRule, BlockStart, CallStatus, Decision, Effect, Event, EventKind, Millis, Segment, Seq,
-    StartRule, TurnStatus,
+    StartRule, TurnStatus, UserMessageId,
 };
-use throughline_wire::{CallId, FinishReason, Message, ModelRequest, Seal};
+use throughline_wire::{CallId, FinishReason, Message, ModelRequest, Seal, UserPart};
 
 /// A broken invariant, in a sentence.
 pub(super) type Broken = String;
@@ -27,6 +27,8 @@ pub(super) struct Checker {
     stopped_steps: BTreeSet<u32>,
     blocks: u32,
     open_block: Option<u32>,
+    /// What the user said and the turn took in: its id and text, in order.
+    said: Vec<(UserMessageId, String)>,
     charged_to: Option<Millis>,
     stats: bool,
     pub(super) over: Option<TurnStatus>,
@@ -116,6 +118,7 @@ impl Checker {
                 })?;
                 self.over = Some(*status);
             }
+            EventKind::UserMessage { id, input } => self.user_message(id.as_ref(), event.block, input)?,
             EventKind::TurnResumed { .. } => {
                 self.calls.values_mut().for_each(|call| call.again = true);
             }
@@ -171,6 +174,35 @@ impl Checker {
             BlockStart::Image(_) | BlockStart::Error(_) | BlockStart::Unrecognised => {}
         }
         Ok(())
+    }
+
+    /// A message of the user stands between two steps, once.
+    fn user_message(
+        &mut self,
+        id: Option<&UserMessageId>,
+        block: Option<u32>,
+        input: &[UserPart],
+    ) -> Result<(), Broken> {
+        let id = id.ok_or("a message of the user without an id")?;
+        ensure(self.said.iter().all(|(said, _)| said != id), || format!("{id} is taken in twice"))?;
+        ensure(!self.step_open, || format!("{id} is taken in while the model talks"))?;
+        let open = self.calls.iter().find(|(_, call)| !call.closed);
+        ensure(open.is_none(), || {
+            format!("{id} stands between {} and its outcome", open.map_or("", |(call, _)| call.as_str()))
+        })?;
+        ensure(block == Some(self.blocks), || format!("{id} is block {block:?}, not {}", self.blocks))?;
+        self.blocks += 1;
+        self.said.push((id.clone(), text_of(input)));
+        Ok(())
+    }
+
+    pub(super) fn said(&self) -> usize {
+        self.said.len()
+    }
+
+    /// Was this message taken in?
+    pub(super) fn took_in(&self, id: &UserMessageId) -> bool {
+        self.said.iter().any(|(said, _)| said == id)
     }
 
     fn tool_event(&mut self, event: &Event, plan: &Plan) -> Result<(), Broken> {
@@ -286,6 +318,17 @@ impl Checker {
                 ensure(told.insert(call.id.clone()), || format!("{} is told twice", call.id))?;
             }
         }
+        let heard: Vec<String> = request
+            .messages
+            .iter()
+            .filter_map(|message| match message {
+                Message::User(parts) => Some(text_of(parts)).filter(|text| text.starts_with("steer ")),
+                Message::Step(_) => None,
+            })
+            .collect();
+        ensure(heard.iter().eq(self.said.iter().map(|(_, text)| text)), || {
+            format!("the model hears {heard:?}, not {:?}", self.said)
+        })?;
         let expected: BTreeSet<CallId> = self
             .calls
             .iter()
@@ -297,6 +340,14 @@ impl Checker {
             .collect();
         ensure(told == expected, || format!("the model is told of {told:?}, not of {expected:?}"))
     }
+}
+
+fn text_of(parts: &[UserPart]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        UserPart::Text { text } => Some(text.as_str()),
+        UserPart::Image(_) | UserPart::File { .. } => None,
+    });
+    texts.collect()
 }
 
 // The two rules below are the design's, written once more: asking the engine would let one bug hide in both.

@@ -44,16 +44,22 @@ pub enum Mutant {
     StartBeforeDurable,
     /// A tool is started twice for one intent.
     SecondStart,
+    /// What the user says in mid-turn is taken in at once, wherever the turn is.
+    SteerAtOnce,
+    /// What the user says in mid-turn is taken in twice.
+    SteerTwice,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 5] = [
+    pub const ALL: [Mutant; 7] = [
         Mutant::NoCommitRule,
         Mutant::OrphanCall,
         Mutant::SecondCompletion,
         Mutant::StartBeforeDurable,
         Mutant::SecondStart,
+        Mutant::SteerAtOnce,
+        Mutant::SteerTwice,
     ];
 }
 
@@ -68,6 +74,8 @@ pub struct Summary {
     pub calls: u64,
     /// Tools started before the commit.
     pub early_starts: u64,
+    /// Messages that the user sent in mid-turn and that were taken in.
+    pub steered: u64,
     /// Deaths of the process, each followed by a takeover.
     pub crashes: u64,
     /// Virtual milliseconds from start to end.
@@ -156,10 +164,12 @@ mod tests {
             all.early_starts += one.early_starts;
             all.crashes += one.crashes;
             all.calls += one.calls;
+            all.steered += one.steered;
             *statuses.entry(format!("{:?}", one.status)).or_insert(0) += 1;
         }
         // The world is hostile enough to be worth something.
         assert!(all.early_starts > 100 && all.crashes > 30 && all.calls > 500, "{all:?}");
+        assert!(all.steered > 50, "{all:?}");
         assert!(statuses.len() >= 6, "{statuses:?}");
     }
 

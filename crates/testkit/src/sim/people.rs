@@ -1,8 +1,9 @@
-//! People: they answer late, twice, in contradiction, for all at once, or never; and they stop single calls.
+//! People: they answer late, twice, in contradiction, for all at once, or never; they stop single calls; and they say
+//! more while the turn runs, twice, too much, or take it back.
 
 use super::rng::Rng;
-use throughline_engine::{ApprovalId, Decision, Input, Question};
-use throughline_wire::CallId;
+use throughline_engine::{ApprovalId, Decision, Input, Question, QueuedMessage, UserMessageId, When};
+use throughline_wire::{CallId, UserPart};
 
 /// What happens when a question is seen: so many milliseconds later, and what.
 pub(super) fn asked(rng: &mut Rng, approval: &ApprovalId) -> Vec<(i64, Input)> {
@@ -37,6 +38,29 @@ pub(super) fn saw_call(rng: &mut Rng, call: &CallId) -> Vec<(i64, Input)> {
         said.push((after, Input::CancelCall { call: call.clone() }));
         if rng.chance(30) {
             said.push((after + rng.wait(100), Input::CancelCall { call: call.clone() }));
+        }
+    }
+    said
+}
+
+/// What the user says in mid-turn: so many milliseconds after its start, and what.
+pub(super) fn says(rng: &mut Rng) -> Vec<(i64, Input)> {
+    let mut said = Vec::new();
+    if !rng.chance(60) {
+        return said;
+    }
+    for n in 0..1 + rng.below(4) {
+        let id = UserMessageId::new(format!("said{n}"));
+        let input = vec![UserPart::Text { text: format!("steer {n}") }];
+        let when = if rng.chance(70) { When::NextStep } else { When::AfterTurn };
+        let message = QueuedMessage { id: id.clone(), input, when };
+        let at = rng.wait(1_000);
+        said.push((at, Input::UserMessage(message.clone())));
+        match rng.below(10) {
+            // Sent twice: the answer to the first was lost.
+            0 => said.push((at + rng.wait(300), Input::UserMessage(message))),
+            1 | 2 => said.push((at + rng.wait(300), Input::TakeBack { id })),
+            _ => {}
         }
     }
     said

@@ -1,11 +1,11 @@
 //! What a seed decides before the turn begins: tools, rules, limits.
 
 use super::rng::Rng;
-use super::{Mutant, Options};
+use super::{Mutant, Options, people};
 use serde_json::json;
 use throughline_engine::{
-    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Polling, RetryPolicy, Runs,
-    StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    ApprovalRule, Concurrency, Effect, Execution, Input, LoopGuard, OfferedTool, OnInterrupted, Polling,
+    RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
 use throughline_wire::{ToolDefinition, ToolName, UserPart, WireName};
 
@@ -24,11 +24,14 @@ pub(super) struct Plan {
     pub refuse_percent: u64,
     /// When the user presses stop, in milliseconds from the start.
     pub cancels: Vec<i64>,
+    /// What the user says in mid-turn or takes back, in milliseconds from the start.
+    pub says: Vec<(i64, Input)>,
     /// Events go through JSON on their way to the shadow.
     pub through_json: bool,
 }
 
 pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
+    let mut more = rng.fork(1);
     let execution =
         options.execution.unwrap_or(if rng.chance(50) { Execution::Serial } else { Execution::Parallel });
     let start =
@@ -55,6 +58,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             output_bytes_max: if rng.chance(10) { 64 } else { 64 << 10 },
             progress_events_max: if rng.chance(20) { 5 } else { 1_000 },
             problems_per_step_max: if rng.chance(10) { 2 } else { 100 },
+            messages_queued_max: if more.chance(10) { 1 } else { 32 },
         },
         start,
         execution,
@@ -62,6 +66,11 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             0..6 => ApprovalRule::Ask,
             6..9 => ApprovalRule::ApproveAll,
             _ => ApprovalRule::DenyAll { reason: "nobody is there".into() },
+        },
+        guard: match more.below(10) {
+            0 => LoopGuard::off(),
+            1 => LoopGuard { note_after: 2, ask_after: 0, stop_after: 3, period_max: 2 },
+            _ => LoopGuard::default(),
         },
         retry: RetryPolicy { attempts_max: 1 + rng.below(3) as u32, ..RetryPolicy::default() },
         on_interrupted: if rng.chance(60) { OnInterrupted::Continue } else { OnInterrupted::End },
@@ -95,6 +104,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
         crash_percent: if unsteady { 1 + rng.below(40) } else { 0 },
         refuse_percent: if unsteady && rng.chance(50) { 1 + rng.below(5) } else { 0 },
         cancels,
+        says: people::says(&mut more),
         through_json: rng.chance(25),
     }
 }

@@ -9,6 +9,12 @@ impl Rng {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)
     }
 
+    /// Another sequence from the same seed; this one stays where it is. For draws that were added later: what an old seed
+    /// drew, it still draws.
+    pub(super) fn fork(&self, purpose: u64) -> Self {
+        Self::new(self.0 ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93))
+    }
+
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

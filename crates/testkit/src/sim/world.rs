@@ -8,7 +8,8 @@ use super::{Mutant, Options, Summary, people, tool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::{Message, merge_adjacent};
 use throughline_engine::{
-    Action, Append, Beside, Event, EventKind, Input, Millis, Out, Outbox, Runs, Seq, Turn, Verdict,
+    Action, Append, Beside, Event, EventKind, Input, Millis, Out, Outbox, QueuedMessage, Runs, Seq, Turn,
+    UserMessageId, Verdict,
 };
 use throughline_wire::CallId;
 
@@ -55,6 +56,8 @@ struct World<'t> {
     performed: BTreeSet<(CallId, u32)>,
     /// Arguments that the schema accepted, by call; only in this process.
     accepted: BTreeSet<(CallId, String)>,
+    /// Messages of the user that the machine has and has not taken in; dies with the process.
+    waiting: BTreeSet<UserMessageId>,
     /// How far a mutant has moved the numbers.
     shift: i64,
     epoch: u64,
@@ -91,6 +94,7 @@ pub(super) fn simulate(
         checker: Checker::default(),
         performed: BTreeSet::new(),
         accepted: BTreeSet::new(),
+        waiting: BTreeSet::new(),
         shift: 0,
         epoch: 0,
         summary: Summary::default(),
@@ -98,6 +102,9 @@ pub(super) fn simulate(
     };
     for cancel in world.plan.cancels.clone() {
         world.at(cancel, Happening::Outside(Input::Cancel));
+    }
+    for (at, said) in world.plan.says.clone() {
+        world.at(at, Happening::Outside(said));
     }
     world.take(out)?;
     world.run()
@@ -151,8 +158,33 @@ impl World<'_> {
             self.checker.cancelled_at.get_or_insert(self.now);
         }
         let mut out = Out::default();
+        if self.mutant == Some(Mutant::SteerAtOnce)
+            && let Input::UserMessage(message) = &input
+        {
+            return self.take_in_at_once(message.clone());
+        }
+        let said = match &input {
+            Input::UserMessage(message) => Some(message.id.clone()),
+            Input::TakeBack { id } if !self.turn.is_over() => {
+                self.waiting.remove(id);
+                None
+            }
+            _ => None,
+        };
         self.turn.apply(input, self.now, &mut out);
+        self.waiting.extend(said.filter(|id| self.turn.queued().iter().any(|queued| queued.id == *id)));
         self.take(out)
+    }
+
+    /// A mutant: a message of the user becomes an event wherever the turn is.
+    fn take_in_at_once(&mut self, message: QueuedMessage) -> Result<(), Broken> {
+        let seq = self.message.seq.next();
+        let kind = EventKind::UserMessage { id: Some(message.id), input: message.input };
+        let block = Some(self.message.blocks.len() as u32);
+        let (turn_id, timestamp) = (self.plan.start.turn_id.clone(), self.now);
+        self.shift += 1;
+        let event = Event { turn_id, seq, timestamp, step: None, block, tool_id: None, kind };
+        self.take(Out { events: vec![event], ..Out::default() })
     }
 
     /// What the machine yields: checked event by event, then on its way to the log.
@@ -164,6 +196,12 @@ impl World<'_> {
                 format!("  {}", json.replacen("\"turn_id\":\"sim\",", "", 1))
             });
             self.checker.event(event, &self.plan)?;
+            if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
+                && !self.waiting.remove(id)
+                && self.mutant.is_none()
+            {
+                return Err(format!("{id} is taken in and does not wait"));
+            }
             self.message.absorb(event);
             match self.plan.through_json {
                 true => self.shadow.absorb(&through_json(event)?),
@@ -210,19 +248,26 @@ impl World<'_> {
 
     /// A mutant is a falsified machine: the checks do not know.
     fn falsify(&mut self, out: &mut Out) {
-        if !matches!(self.mutant, Some(Mutant::OrphanCall | Mutant::SecondCompletion)) {
+        let falsifies =
+            matches!(self.mutant, Some(Mutant::OrphanCall | Mutant::SecondCompletion | Mutant::SteerTwice));
+        if !falsifies {
             return;
         }
         let mut falsified = Vec::with_capacity(out.events.len() + 1);
         for mut event in out.events.drain(..) {
             event.seq = Seq(event.seq.0.saturating_add_signed(self.shift));
-            let hit = self.shift == 0 && matches!(event.kind, EventKind::ToolResult(_));
+            let hit = self.shift == 0
+                && match event.kind {
+                    EventKind::ToolResult(_) => self.mutant != Some(Mutant::SteerTwice),
+                    EventKind::UserMessage { .. } => self.mutant == Some(Mutant::SteerTwice),
+                    _ => false,
+                };
             match self.mutant {
                 Some(Mutant::OrphanCall) if hit => {
                     self.shift = -1;
                     continue;
                 }
-                Some(Mutant::SecondCompletion) if hit => {
+                Some(Mutant::SecondCompletion | Mutant::SteerTwice) if hit => {
                     self.shift = 1;
                     falsified.push(event.clone());
                     event.seq = event.seq.next();
@@ -294,6 +339,8 @@ impl World<'_> {
         self.replies.clear();
         self.running.clear();
         self.accepted.clear();
+        // What was said and not taken in dies with the process: its sender has it still.
+        self.waiting.clear();
         self.appending = None;
         self.shift = 0;
         self.now += self.rng.wait(2_000);
@@ -431,6 +478,11 @@ impl World<'_> {
         if self.turn.history().is_none() {
             return Err("the turn is over and has no history".into());
         }
+        let left: BTreeSet<UserMessageId> =
+            self.turn.queued().iter().map(|message| message.id.clone()).collect();
+        if left != self.waiting || left.iter().any(|id| self.checker.took_in(id)) {
+            return Err(format!("{left:?} is handed back, and {:?} waits", self.waiting));
+        }
         let whole = Message::of(&self.log);
         if self.mutant.is_none() && whole != self.message {
             return Err("the fold of the log is not the fold of what was seen".into());
@@ -453,6 +505,7 @@ impl World<'_> {
         self.summary.events = self.log.len() as u64;
         self.summary.calls = self.checker.calls() as u64;
         self.summary.early_starts = self.checker.early_starts;
+        self.summary.steered = self.checker.said() as u64;
         self.summary.virtual_ms = stats.wall_ms;
         self.summary.status = self.checker.over;
         Ok(self.summary)

@@ -358,6 +358,7 @@ pub struct AgentLimitsSection {
     pub output_bytes_max: Option<usize>,
     pub progress_events_max: Option<u32>,
     pub problems_per_step_max: Option<u32>,
+    pub messages_queued_max: Option<u32>,
 }
 
 impl AgentLimitsSection {
@@ -373,6 +374,7 @@ impl AgentLimitsSection {
             output_bytes_max: self.output_bytes_max.unwrap_or(base.output_bytes_max),
             progress_events_max: self.progress_events_max.unwrap_or(base.progress_events_max),
             problems_per_step_max: self.problems_per_step_max.unwrap_or(base.problems_per_step_max),
+            messages_queued_max: self.messages_queued_max.unwrap_or(base.messages_queued_max),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Outcome {
             ),
             Outcome::TimedOut { limit_ms, partial } => with_partial(
                 format!(
-                    "Stopped because it ran longer than its limit of {}; it may have had effects.",
+                    "Given up because it did not end within its limit of {}; it may have had effects.",
                     seconds(*limit_ms)
                 ),
                 partial.as_ref(),
@@ -164,7 +164,7 @@ mod tests {
             ),
             (
                 Outcome::TimedOut { limit_ms: 30_000, partial: None },
-                "Stopped because it ran longer than its limit of 30 s; it may have had effects.",
+                "Given up because it did not end within its limit of 30 s; it may have had effects.",
             ),
             (
                 Outcome::NotStarted(NotStarted::UnknownTool { closest: vec!["demo_weather".into()] }),

@@ -1,0 +1,69 @@
+//! Steering: what the user says while a turn runs. R: T14
+//!
+//! A message is taken in at a step border: after all outcomes of the step, before the next model call. So nothing ever
+//! stands between a call and its outcome (T9). What is taken in when:
+//!
+//! | the step that ends | a message for the next step |
+//! |---|---|
+//! | had calls | is taken in; the step that follows knows it, also when that is the last one, without tools |
+//! | had none: the model would have stopped | is taken in, and gets one more step; that step does not count against `iterations_max`, which counts steps with calls |
+//! | was the last one, without tools | waits for the end, like one for after the turn |
+//! | was paused by the provider, or lost in a crash | waits for the border after: the step that follows is the rest of the same reply |
+//!
+//! Before its border a message is in no event: it can be taken back, and it dies with the process. Whoever sent it has
+//! it still, and sees by its id in the events whether it was taken in.
+
+use crate::event::EventKind;
+use crate::id::UserMessageId;
+use crate::turn::{About, Machine};
+use serde::{Deserialize, Serialize};
+use throughline_wire::UserPart;
+
+/// A message of the user that waits to be taken in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuedMessage {
+    /// Which.
+    pub id: UserMessageId,
+    /// Its parts.
+    pub input: Vec<UserPart>,
+    /// What it waits for.
+    pub when: When,
+}
+
+/// When a message that is sent in mid-turn is taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// At the next step border: the model answers it in this turn.
+    #[default]
+    NextStep,
+    /// When the turn is over: the next one begins with it.
+    AfterTurn,
+}
+
+impl Machine<'_> {
+    pub(crate) fn user_message(&mut self, message: QueuedMessage) {
+        let waits = self.live.queue.iter().any(|queued| queued.id == message.id);
+        let taken_in = self.record.said.iter().any(|said| said.id.as_ref() == Some(&message.id));
+        let full = self.live.queue.len() >= self.setup.limits.messages_queued_max as usize;
+        if !(waits || taken_in || full || message.input.is_empty()) {
+            self.live.queue.push(message);
+        }
+    }
+
+    pub(crate) fn take_back(&mut self, id: &UserMessageId) {
+        self.live.queue.retain(|message| message.id != *id);
+    }
+
+    /// At a step border: what waits for it becomes part of the turn. False if nothing does.
+    pub(crate) fn take_in(&mut self) -> bool {
+        let due: Vec<QueuedMessage> =
+            self.live.queue.extract_if(.., |message| message.when == When::NextStep).collect();
+        let any = !due.is_empty();
+        for QueuedMessage { id, input, .. } in due {
+            let block = Some(self.record.blocks);
+            self.emit(About { block, ..self.about_step() }, EventKind::UserMessage { id: Some(id), input });
+        }
+        any
+    }
+}
