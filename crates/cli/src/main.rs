@@ -30,7 +30,15 @@ use std::time::Duration;
 /// How long tasks may take to stop when the command leaves.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
+/// Makes this binary the helper that supervises and confines the programs of tools. For nobody else's use.
+const EXEC: &str = "__exec";
+
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == EXEC) {
+        // Before anything else: what happens here stays in the child.
+        return throughline_tools::process::helper_main(arguments);
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::usage(&error).into(),

@@ -1,0 +1,188 @@
+//! The last step before the program: this process takes on its limits, and then becomes it.
+
+use super::helper::{Probe, failed};
+use super::limits::ProcessLimits;
+use super::sandbox::{Network, Sandbox, SandboxMode, SandboxRules};
+use super::supervise::Orders;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, LandlockStatus, RestrictionStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpid, getppid, getuid, set_child_subreaper, set_parent_process_death_signal,
+    setrlimit,
+};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// What this code was written and tested for. A newer kernel has more; what it would deny is not known here.
+const ABI_USED: ABI = ABI::V6;
+
+/// Read besides what the settings name: without these no program starts.
+const SYSTEM: [&str; 16] = [
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/run/current-system",
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+];
+/// Files that are not data.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Becomes the program, or says why not.
+pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
+    let (orders, program) = match Orders::read(arguments) {
+        Ok(read) => read,
+        Err(why) => return failed(why),
+    };
+    let supervisor = getppid();
+    // The supervisor has one thread, so that its end and that of the thread are the same.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if getppid() != supervisor {
+        return failed("the supervisor is gone");
+    }
+    take_limits(&orders.limits);
+    // The first to go if memory runs out for all.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+    let _ = set_no_new_privs(true);
+    let Some((path, rest)) = program.split_first() else { return failed("no program") };
+    if orders.sandbox.mode != SandboxMode::Off {
+        drop_powers();
+        let sandbox = confine(&orders.sandbox, Path::new(path), &orders.private);
+        if let (SandboxMode::Required, Sandbox::Unavailable { why }) = (orders.sandbox.mode, &sandbox) {
+            return failed(format_args!("the sandbox is required and cannot be had: {why}"));
+        }
+    }
+    let error = Command::new(path).args(rest).exec();
+    failed(format_args!("{} cannot be started: {error}", Path::new(path).display()))
+}
+
+/// What root could undo the rest with. Others have none of it, and may not drop it.
+fn drop_powers() {
+    for power in [
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::SYS_PTRACE,
+        // Opens `/proc/PID/environ` of any process, ours and its secrets among them, whatever Landlock says.
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_RESOURCE,
+        CapabilitySet::SYS_MODULE,
+        CapabilitySet::SYS_RAWIO,
+        CapabilitySet::SYS_BOOT,
+        CapabilitySet::BPF,
+    ] {
+        let _ = remove_capability_from_bounding_set(power);
+    }
+}
+
+/// What cannot be set stays as it is: a limit that is lower already, for example.
+fn take_limits(limits: &ProcessLimits) {
+    let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| threads_of_all(&text));
+    let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    let _ = setrlimit(Resource::Core, both(0));
+    let _ = setrlimit(Resource::Data, both(limits.memory_bytes_max));
+    let _ = setrlimit(Resource::Fsize, both(limits.file_bytes_max));
+    let _ = setrlimit(Resource::Nofile, both(limits.open_files_max));
+    if let Some(running) = running {
+        // It counts everything that our user runs, of which all that runs is a bound.
+        let _ = setrlimit(Resource::Nproc, both(running.saturating_add(limits.processes_max)));
+    }
+}
+
+/// `0.00 0.01 0.05 2/345 6789`: the number behind the slash.
+fn threads_of_all(loadavg: &str) -> Option<u64> {
+    loadavg.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Confines this thread, which is all of this process, for ever.
+fn confine(rules: &SandboxRules, program: &Path, private: &Path) -> Sandbox {
+    match restrict(rules, program, private) {
+        Err(error) => Sandbox::Unavailable { why: error.to_string() },
+        Ok(status) => sandbox_of(&status),
+    }
+}
+
+fn restrict(
+    rules: &SandboxRules,
+    program: &Path,
+    private: &Path,
+) -> Result<RestrictionStatus, landlock::RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(ABI_USED))?
+        // Signals and abstract sockets reach only what the child itself has started.
+        .scope(Scope::Signal | Scope::AbstractUnixSocket)?;
+    if rules.network == Network::Deny {
+        ruleset = ruleset.handle_access(AccessNet::from_all(ABI_USED))?;
+    }
+    let read: Vec<PathBuf> = match &rules.read {
+        None => vec!["/".into()],
+        Some(named) => {
+            let own = program.parent().map(Path::to_owned);
+            SYSTEM.iter().map(PathBuf::from).chain(named.iter().cloned()).chain(own).collect()
+        }
+    };
+    let write: Vec<&Path> =
+        rules.write.iter().map(PathBuf::as_path).chain([private]).chain(DEVICES.map(Path::new)).collect();
+    ruleset
+        .create()?
+        .add_rules(path_beneath_rules(read, AccessFs::from_read(ABI_USED)))?
+        .add_rules(path_beneath_rules(write, AccessFs::from_all(ABI_USED)))?
+        .restrict_self()
+}
+
+fn sandbox_of(status: &RestrictionStatus) -> Sandbox {
+    let abi = match status.landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.and_then(|abi| u32::try_from(abi).ok()).unwrap_or(effective_abi as u32)
+        }
+        LandlockStatus::NotEnabled => {
+            return Sandbox::Unavailable { why: "Landlock is not switched on in this kernel".to_owned() };
+        }
+        LandlockStatus::NotImplemented => {
+            return Sandbox::Unavailable {
+                why: "this kernel has no Landlock (it came with Linux 5.13)".to_owned(),
+            };
+        }
+    };
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Sandbox::Unavailable { why: "Landlock enforces nothing here".to_owned() };
+    }
+    let gained = [
+        (2, "moving files between folders"),
+        (3, "truncating files"),
+        (4, "TCP"),
+        (5, "controlling devices"),
+        (6, "signals to other programs"),
+    ];
+    let missing =
+        gained.iter().filter(|(since, _)| abi < *since).map(|(_, what)| (*what).to_owned()).collect();
+    Sandbox::Landlock { abi, missing }
+}
+
+/// Tries everything on this process, which ends then, and prints what worked.
+pub(super) fn probe() -> ExitCode {
+    let cannot_supervise = set_child_subreaper(Some(getpid())).err().map(|error| error.to_string());
+    let rules = SandboxRules::default();
+    let sandbox = confine(&rules, Path::new("/"), Path::new("/dev/null"));
+    let probe = Probe { sandbox, cannot_supervise, processes_limited: !getuid().is_root() };
+    match serde_json::to_string(&probe) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(error),
+    }
+}

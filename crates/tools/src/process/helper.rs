@@ -1,0 +1,94 @@
+//! The helper: the same binary, or one beside ours, started as the supervisor of a child.
+//!
+//! Its words are an interface between two builds of the same version, not between releases.
+
+use super::sandbox::Sandbox;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A program that calls [`helper_main`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Helper {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+}
+
+/// What can be confined on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// How children are confined if they want to be.
+    pub sandbox: Sandbox,
+    /// Whether descendants that detach can be kept: `None`, or why not.
+    pub cannot_supervise: Option<String>,
+    /// Whether processes may be counted and limited: root is exempt.
+    pub processes_limited: bool,
+}
+
+impl Helper {
+    /// A program that hands what follows `arguments` to [`helper_main`].
+    pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self { program: program.into(), arguments: arguments.into_iter().collect() }
+    }
+
+    /// The program that runs now, which does so if its first argument is `subcommand`.
+    pub fn this_program(subcommand: &str) -> Option<Self> {
+        // The link leads to the binary that runs, even if an update has replaced its file.
+        let link = PathBuf::from("/proc/self/exe");
+        let program = if link.exists() { link } else { std::env::current_exe().ok()? };
+        Some(Self::new(program, [subcommand.into()]))
+    }
+
+    /// Asks the helper what it can do here.
+    ///
+    /// # Errors
+    /// It cannot be started, or is not a helper.
+    pub async fn probe(&self) -> Result<Probe, String> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.arguments).arg("probe").env_clear().stdin(std::process::Stdio::null());
+        let output = command.kill_on_drop(true).output().await;
+        let output = output.map_err(|error| format!("the helper cannot be started: {error}"))?;
+        serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("{} is not a helper", self.program.display()))
+    }
+}
+
+/// Becomes the helper: for the first lines of `main`, before there are threads. `arguments` are those behind what the
+/// [`Helper`] was made with.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     let mut arguments = std::env::args_os().skip(1);
+///     if arguments.next().is_some_and(|first| first == "__exec") {
+///         return throughline_tools::process::helper_main(arguments);
+///     }
+///     // the program itself: tools get Helper::this_program("__exec")
+///     ExitCode::SUCCESS
+/// }
+/// ```
+pub fn helper_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    #[cfg(target_os = "linux")]
+    {
+        match arguments.split_first() {
+            Some((verb, rest)) if verb == "supervise" => super::supervise::supervise(rest),
+            Some((verb, rest)) if verb == "become" => super::confine::become_program(rest),
+            Some((verb, [])) if verb == "probe" => super::confine::probe(),
+            _ => failed("this is the helper of Throughline's tools; it is not for people"),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        drop(arguments);
+        failed("the helper is for Linux")
+    }
+}
+
+/// How the helper says that it could not do its work; no shell gives this code to a program that ran.
+pub(super) fn failed(why: impl std::fmt::Display) -> ExitCode {
+    eprintln!("throughline: {why}");
+    ExitCode::from(125)
+}

@@ -1,0 +1,40 @@
+//! Programs as children of ours: started from an argument list, confined, and ended with everything that they started.
+//!
+//! Never uses a shell, never hands on an environment variable that was not asked for, never leaves a process behind
+//! that it can find. Decides nothing about what a program's output means.
+//!
+//! On Linux a child has a *supervisor* between itself and us: the [`Helper`], which is our own binary, or
+//! any program that calls [`helper_main`]. It is what makes "everything that they started" true: it is the
+//! [subreaper](https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html) of the child, so that whatever
+//! forks, detaches or becomes a daemon stays its descendant, and it kills its descendants until there is none, also when
+//! we are killed ourselves. It also sets resource limits and applies Landlock. All of that in safe code, after `exec`,
+//! where nothing of ours is half copied.
+//!
+//! Without a helper (a library user's program that has none, or another system than Linux) a child has a process
+//! group of its own, and on Linux everything that carries its mark in the environment is found and killed. What such a
+//! child can do and one with a helper cannot: outlive us when we are killed with SIGKILL; detach *and* replace its
+//! environment, and so escape; use more memory and files than allowed; read and write what our user can.
+//! [`Sandbox::Unavailable`] says so.
+//!
+//! What nobody unprivileged can do: end a process that the kernel keeps in an uninterruptible wait (a dead network
+//! file system), or bound the memory of all processes of a child together (that needs a control group).
+// R: L2, L5, R4
+
+mod limits;
+mod program;
+mod running;
+mod sandbox;
+
+#[cfg(target_os = "linux")]
+mod confine;
+mod helper;
+#[cfg(target_os = "linux")]
+mod supervise;
+#[cfg(unix)]
+mod sweep;
+
+pub use helper::{Helper, Probe, helper_main};
+pub use limits::ProcessLimits;
+pub use program::{ENVIRONMENT_ALLOWED, Program, ProgramError, Surroundings, child_environment};
+pub use running::{Ended, Running, StartError};
+pub use sandbox::{Network, Sandbox, SandboxMode, SandboxRules, SandboxSettings};

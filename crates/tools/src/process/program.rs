@@ -1,0 +1,278 @@
+//! A program that can be started: found once, with its arguments, environment and folder.
+
+use super::helper::Helper;
+use super::limits::ProcessLimits;
+use super::sandbox::{SandboxRules, full_path};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Variables that a child gets if we have them: what programs need to find others and to write the right language, and
+/// nothing that is secret.
+pub const ENVIRONMENT_ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];
+
+/// From where programs are started: what a source is given to find and confine them.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Our environment, out of which settings pick.
+    pub environment: BTreeMap<String, String>,
+    /// Where relative paths of settings begin: the folder of the configuration file.
+    pub folder: PathBuf,
+    /// Who supervises and confines; `None` = nobody.
+    pub helper: Option<Helper>,
+}
+
+impl Surroundings {
+    /// Those of this process, without a helper.
+    pub fn of_this_process() -> Self {
+        // Variables that are not Unicode cannot be meant for us.
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { environment, folder: std::env::current_dir().unwrap_or_default(), helper: None }
+    }
+
+    /// With a helper.
+    #[must_use]
+    pub fn with_helper(mut self, helper: Helper) -> Self {
+        self.helper = Some(helper);
+        self
+    }
+
+    /// A path of the settings, from the root. `~/` is our user's home.
+    pub fn path(&self, path: &Path) -> PathBuf {
+        full_path(path, &self.folder, self.home())
+    }
+
+    /// Our user's home, if the environment says so.
+    pub fn home(&self) -> Option<&str> {
+        self.environment.get("HOME").map(String::as_str)
+    }
+
+    /// A value as settings write it: `"$NAME"` takes it from the environment.
+    ///
+    /// # Errors
+    /// The variable is not set.
+    pub fn value(&self, text: &str) -> Result<String, String> {
+        match text.strip_prefix('$') {
+            None => Ok(text.to_owned()),
+            Some(name) => match self.environment.get(name).filter(|value| !value.is_empty()) {
+                Some(value) => Ok(value.clone()),
+                None => Err(format!("the environment variable {name} is not set")),
+            },
+        }
+    }
+
+    /// Finds a program: by `PATH` if it is a bare name, else where the path leads.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be run.
+    pub fn find(&self, name: &str) -> Result<PathBuf, ProgramError> {
+        if name.is_empty() {
+            return Err(ProgramError::NoName);
+        }
+        if name.contains(std::path::is_separator) {
+            let path = self.path(Path::new(name));
+            return match runnable(&path) {
+                Runnable::Yes => Ok(path),
+                Runnable::No => Err(ProgramError::NotExecutable { path }),
+                Runnable::Absent => Err(ProgramError::NotThere { path }),
+            };
+        }
+        let path = self.environment.get("PATH").map_or("", String::as_str);
+        let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+        let mut seen = None;
+        for candidate in folders.flat_map(|folder| candidates(&folder, name)) {
+            match runnable(&candidate) {
+                Runnable::Yes => return Ok(candidate),
+                Runnable::No => seen = Some(candidate),
+                Runnable::Absent => {}
+            }
+        }
+        Err(match seen {
+            Some(path) => ProgramError::NotExecutable { path },
+            None => ProgramError::NotInPath { name: name.to_owned(), path: path.to_owned() },
+        })
+    }
+}
+
+#[cfg(not(windows))]
+fn candidates(folder: &Path, name: &str) -> [PathBuf; 1] {
+    [folder.join(name)]
+}
+
+#[cfg(windows)]
+fn candidates(folder: &Path, name: &str) -> [PathBuf; 3] {
+    [folder.join(name), folder.join(format!("{name}.exe")), folder.join(format!("{name}.cmd"))]
+}
+
+enum Runnable {
+    Yes,
+    No,
+    Absent,
+}
+
+fn runnable(path: &Path) -> Runnable {
+    match std::fs::metadata(path) {
+        Err(_) => Runnable::Absent,
+        Ok(metadata) if !metadata.is_file() => Runnable::No,
+        #[cfg(unix)]
+        Ok(metadata) => {
+            use std::os::unix::fs::PermissionsExt;
+            if metadata.permissions().mode() & 0o111 == 0 { Runnable::No } else { Runnable::Yes }
+        }
+        #[cfg(not(unix))]
+        Ok(_) => Runnable::Yes,
+    }
+}
+
+/// Why a program cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The argument list is empty, or begins with nothing.
+    #[error("no program is named")]
+    NoName,
+    /// A bare name that is in no folder of `PATH`.
+    #[error("there is no program `{name}` in PATH ({path})")]
+    NotInPath {
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        path: String,
+    },
+    /// Nothing there.
+    #[error("there is no program {}", path.display())]
+    NotThere {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A folder, or a file without the permission to run it.
+    #[error("{} is not a program that may be run", path.display())]
+    NotExecutable {
+        /// What was found.
+        path: PathBuf,
+    },
+}
+
+/// The environment of a child: the variables of [`ENVIRONMENT_ALLOWED`] and those `also` allowed, as we have them, and
+/// over them those `set`.
+pub fn child_environment(
+    surroundings: &Surroundings,
+    also: &[String],
+    set: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let allowed = ENVIRONMENT_ALLOWED.into_iter().chain(also.iter().map(String::as_str));
+    let ours = allowed.filter_map(|name| surroundings.environment.get_key_value(name));
+    ours.chain(set).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// A program with everything that it is started with. [`start`](Self::start) starts one child.
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use throughline_tools::process::{Program, Surroundings};
+/// use tokio::io::AsyncReadExt;
+///
+/// let surroundings = Surroundings::of_this_process();
+/// let echo = Program::new(surroundings.find("echo")?, &surroundings).argument("hello; rm -rf /");
+/// let mut running = echo.start()?;
+/// let mut said = String::new();
+/// running.stdout.take().unwrap().read_to_string(&mut said).await?;
+/// assert_eq!(running.wait().await?.code, Some(0));
+/// assert_eq!(said, "hello; rm -rf /\n", "there is no shell");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Full path.
+    pub path: PathBuf,
+    /// Arguments, each of them one.
+    pub arguments: Vec<OsString>,
+    /// The whole environment, but for `TMPDIR` and a mark, which each child has of its own.
+    pub environment: BTreeMap<String, String>,
+    /// Where it runs; `None` = in a folder of its own that is removed at the end, which is also its `TMPDIR`.
+    pub folder: Option<PathBuf>,
+    /// What it may use.
+    pub limits: ProcessLimits,
+    /// What it may reach.
+    pub sandbox: SandboxRules,
+    /// Who supervises and confines it; `None` = nobody.
+    pub helper: Option<Helper>,
+}
+
+impl Program {
+    /// A program without arguments, with the environment that all children get.
+    pub fn new(path: PathBuf, surroundings: &Surroundings) -> Self {
+        Self {
+            path,
+            arguments: Vec::new(),
+            environment: child_environment(surroundings, &[], &BTreeMap::new()),
+            folder: None,
+            limits: ProcessLimits::default(),
+            sandbox: SandboxRules::default(),
+            helper: surroundings.helper.clone(),
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn surroundings(pairs: &[(&str, &str)]) -> Surroundings {
+        let environment =
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Surroundings { environment, folder: "/somewhere".into(), helper: None }
+    }
+
+    // R: L2
+    #[test]
+    fn a_program_that_cannot_be_run_is_named_at_once() {
+        let here = surroundings(&[("PATH", "/usr/bin:/bin:relative"), ("HOME", "/home/me")]);
+        for (name, expected) in [
+            ("", "no program is named"),
+            ("no-such-program", "there is no program `no-such-program` in PATH (/usr/bin:/bin:relative)"),
+            ("./tool", "there is no program /somewhere/./tool"),
+            ("~/tool", "there is no program /home/me/tool"),
+            ("/etc/passwd", "/etc/passwd is not a program that may be run"),
+            ("/tmp/", "/tmp/ is not a program that may be run"),
+        ] {
+            assert_eq!(here.find(name).unwrap_err().to_string(), expected, "{name}");
+        }
+        assert!(here.find("sh").unwrap().is_absolute());
+        assert_eq!(
+            surroundings(&[]).find("sh").unwrap_err().to_string(),
+            "there is no program `sh` in PATH ()"
+        );
+    }
+
+    // R: R4
+    #[test]
+    fn only_what_is_allowed_is_handed_on() {
+        let ours = surroundings(&[("PATH", "/bin"), ("OPENAI_API_KEY", "sk-1"), ("CITY", "Paris")]);
+        let set = BTreeMap::from([("LANG".to_owned(), "C".to_owned())]);
+        let theirs = child_environment(&ours, &["CITY".to_owned(), "ABSENT".to_owned()], &set);
+        let names: Vec<&str> = theirs.keys().map(String::as_str).collect();
+        assert_eq!(names, ["CITY", "LANG", "PATH"]);
+    }
+
+    #[test]
+    fn values_come_from_variables_or_are_as_they_stand() {
+        let here = surroundings(&[("TOKEN", "t"), ("EMPTY", "")]);
+        assert_eq!(here.value("plain"), Ok("plain".to_owned()));
+        assert_eq!(here.value("$TOKEN"), Ok("t".to_owned()));
+        for missing in ["$EMPTY", "$NONE"] {
+            assert!(here.value(missing).unwrap_err().ends_with("is not set"));
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A child that runs, and how it ends: always with everything that it started.
+
+use super::program::Program;
+#[cfg(target_os = "linux")]
+use super::supervise::Orders;
+#[cfg(unix)]
+use super::sweep;
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+/// Why a child did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {error}")]
+pub struct StartError {
+    what: String,
+    #[source]
+    error: io::Error,
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code, if it ended by itself. 125 with a line on stderr = the helper could not start it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Ended {
+    /// Exit code 0.
+    pub fn is_success(self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+/// A child. Dropping it kills it with everything that it started.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it reads; dropping it is the end of its input.
+    pub stdin: Option<ChildStdin>,
+    /// What it writes.
+    pub stdout: Option<ChildStdout>,
+    /// What it complains about.
+    pub stderr: Option<ChildStderr>,
+    child: Child,
+    mark: String,
+    grace: Duration,
+    watched: Watched,
+    ended: Option<Ended>,
+    /// Last, so that it is removed when the processes have been told to end.
+    _private: tempfile::TempDir,
+}
+
+/// Who sees to it that nothing survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watched {
+    /// A supervisor: the child that we know is it.
+    BySupervisor,
+    /// We, as well as we can.
+    ByUs,
+}
+
+/// How much longer than the grace a supervisor may take before it is taken for dead.
+const SUPERVISOR_WAIT: Duration = Duration::from_millis(400);
+/// How often what carries the mark is looked for, at most.
+#[cfg(unix)]
+const SWEEPS_MAX: usize = 20;
+
+impl Program {
+    /// Starts a child with pipes for input, output and complaints. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The system refuses. A program that is there and cannot be run after all (a script whose interpreter is missing)
+    /// ends with code 125 and says so on stderr.
+    pub fn start(&self) -> Result<Running, StartError> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error| StartError { what, error }
+        };
+        let private = tempfile::Builder::new()
+            .prefix("throughline-")
+            .tempdir()
+            .map_err(failed("a folder for the program cannot be made"))?;
+        let mark = mark();
+        let (mut command, watched) =
+            self.command(private.path()).map_err(failed("the program cannot be described"))?;
+        command.env_clear().envs(&self.environment).env("TMPDIR", private.path());
+        #[cfg(unix)]
+        command.env(sweep::MARK, &mark);
+        command.current_dir(self.folder.as_deref().unwrap_or(private.path()));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let name = self.path.display().to_string();
+        let mut child = command.spawn().map_err(failed(&format!("{name} cannot be started")))?;
+        Ok(Running {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            child,
+            mark,
+            grace: Duration::from_millis(self.limits.grace_ms),
+            watched,
+            ended: None,
+            _private: private,
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn command(&self, private: &std::path::Path) -> io::Result<(Command, Watched)> {
+        let Some(helper) = &self.helper else { return Ok(self.unwatched()) };
+        let orders = Orders {
+            parent: std::process::id(),
+            limits: self.limits,
+            sandbox: self.sandbox.clone(),
+            private: private.to_owned(),
+        };
+        let mut command = Command::new(&helper.program);
+        command.args(&helper.arguments).arg("supervise").arg(serde_json::to_string(&orders)?);
+        command.arg(&self.path).args(&self.arguments);
+        Ok((command, Watched::BySupervisor))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn command(&self, _private: &std::path::Path) -> io::Result<(Command, Watched)> {
+        Ok(self.unwatched())
+    }
+
+    fn unwatched(&self) -> (Command, Watched) {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments);
+        #[cfg(unix)]
+        command.process_group(0);
+        #[cfg(not(unix))]
+        command.kill_on_drop(true);
+        (command, Watched::ByUs)
+    }
+}
+
+/// Different for each child that ever was on this machine, as far as that matters.
+fn mark() -> String {
+    static CHILDREN: AtomicU64 = AtomicU64::new(0);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let number = CHILDREN.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{number}-{:x}", std::process::id(), since.as_nanos())
+}
+
+impl Running {
+    /// The process that we started: the child, or its supervisor. `None` = it has ended.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Waits for its end. What it started and left behind is ended with it. Cancel safe.
+    ///
+    /// # Errors
+    /// The system does not say how it ended.
+    pub async fn wait(&mut self) -> io::Result<Ended> {
+        if let Some(ended) = self.ended {
+            return Ok(ended);
+        }
+        let status = self.child.wait().await?;
+        self.note(status).await
+    }
+
+    /// Asks it to end (SIGTERM), and kills it after the grace. At the return nothing of it runs any more.
+    ///
+    /// # Errors
+    /// The system does not say how it ended.
+    pub async fn stop(&mut self) -> io::Result<Ended> {
+        if let Some(ended) = self.ended {
+            return Ok(ended);
+        }
+        self.tell_to_end();
+        let patience = match self.watched {
+            // It keeps to the grace itself.
+            Watched::BySupervisor => self.grace + SUPERVISOR_WAIT,
+            Watched::ByUs => self.grace,
+        };
+        let status = match tokio::time::timeout(patience, self.child.wait()).await {
+            Ok(status) => status?,
+            Err(_over_time) => {
+                self.kill_group();
+                self.child.start_kill()?;
+                self.child.wait().await?
+            }
+        };
+        self.note(status).await
+    }
+
+    /// The one we know has ended; whatever it has left behind follows it.
+    async fn note(&mut self, status: ExitStatus) -> io::Result<Ended> {
+        let ended = self.ended_as(status);
+        // A supervisor that ended by itself has seen to everything. One that was killed has not.
+        if self.watched == Watched::ByUs || status.code().is_none() {
+            self.sweep().await;
+        }
+        self.ended = Some(ended);
+        Ok(ended)
+    }
+
+    fn ended_as(&self, status: ExitStatus) -> Ended {
+        #[cfg(unix)]
+        let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        #[cfg(not(unix))]
+        let by_signal = None;
+        match (self.watched, status.code()) {
+            (Watched::BySupervisor, Some(code @ 129..=192)) => Ended { code: None, signal: Some(code - 128) },
+            (_, code) => Ended { code, signal: by_signal },
+        }
+    }
+
+    #[cfg(unix)]
+    async fn sweep(&self) {
+        let mark = self.mark.clone();
+        // Reads much of /proc, which blocks. It cannot fail, and if the runtime ends, so does everything.
+        let _ = tokio::task::spawn_blocking(move || {
+            for _ in 0..SWEEPS_MAX {
+                if sweep::kill_marked(&mark) == 0 {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        })
+        .await;
+    }
+
+    #[cfg(not(unix))]
+    async fn sweep(&self) {}
+
+    #[cfg(unix)]
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
+    }
+
+    #[cfg(unix)]
+    fn tell_to_end(&self) {
+        let Some(pid) = self.pid() else { return };
+        // It may have ended in this moment, which is what is wanted.
+        let _ = match self.watched {
+            Watched::BySupervisor => kill_process(pid, Signal::TERM),
+            Watched::ByUs => kill_process_group(pid, Signal::TERM),
+        };
+    }
+
+    #[cfg(not(unix))]
+    fn tell_to_end(&mut self) {
+        let _ = self.child.start_kill();
+    }
+
+    #[cfg(unix)]
+    fn kill_group(&self) {
+        // A supervisor leads a group of its own, which the child is not in.
+        if let (Some(pid), Watched::ByUs) = (self.pid(), self.watched) {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn kill_group(&self) {}
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        #[cfg(unix)]
+        match (self.pid(), self.watched) {
+            // It kills at once, and does not need us for it.
+            (Some(pid), Watched::BySupervisor) => drop(kill_process(pid, Signal::USR1)),
+            (pid, Watched::ByUs) => {
+                if let Some(pid) = pid {
+                    let _ = kill_process_group(pid, Signal::KILL);
+                }
+                // Twice: what was just being started when it was looked for the first time.
+                sweep::kill_marked(&self.mark);
+                sweep::kill_marked(&self.mark);
+            }
+            (None, Watched::BySupervisor) => {}
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a child may read, write and reach.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// `sandbox = { … }` of a command, MCP server or plugin folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxSettings {
+    /// `on` (default): as much as the system has. `required`: not started where it cannot be enforced. `off`.
+    pub mode: SandboxMode,
+    /// Folders and files that may be read. Absent = everything that our user can read. Given = these, the system's own
+    /// (`/usr`, `/lib`, `/etc`, …) and the program.
+    pub read: Option<Vec<PathBuf>>,
+    /// Folders and files that may be written (and read). The child's private folder always may.
+    pub write: Vec<PathBuf>,
+    /// `allow` (default) or `deny`: TCP, where the kernel can deny it.
+    pub network: Network,
+}
+
+/// Whether a child is confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxMode {
+    /// As far as the system can.
+    #[default]
+    On,
+    /// Not started where it cannot be.
+    Required,
+    /// Not at all.
+    Off,
+}
+
+/// Whether a child may open TCP connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Yes.
+    #[default]
+    Allow,
+    /// No. Landlock knows TCP only.
+    Deny,
+}
+
+/// The same with full paths, all of which exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxRules {
+    /// See [`SandboxSettings::mode`].
+    pub mode: SandboxMode,
+    /// `None` = everything.
+    pub read: Option<Vec<PathBuf>>,
+    /// Besides the private folder.
+    pub write: Vec<PathBuf>,
+    /// See [`SandboxSettings::network`].
+    pub network: Network,
+}
+
+impl SandboxSettings {
+    /// Full paths, relative ones from `folder`; `~/` is the home of `home`.
+    ///
+    /// # Errors
+    /// A path that does not exist.
+    pub fn resolve(&self, folder: &Path, home: Option<&str>) -> Result<SandboxRules, String> {
+        let full = |path: &PathBuf| {
+            let full = full_path(path, folder, home);
+            if full.exists() {
+                Ok(full)
+            } else {
+                Err(format!("the sandbox names {}, which does not exist", full.display()))
+            }
+        };
+        let all = |paths: &[PathBuf]| paths.iter().map(full).collect::<Result<Vec<_>, _>>();
+        Ok(SandboxRules {
+            mode: self.mode,
+            read: self.read.as_deref().map(all).transpose()?,
+            write: all(&self.write)?,
+            network: self.network,
+        })
+    }
+}
+
+/// A path of the configuration, from the root.
+pub(super) fn full_path(path: &Path, folder: &Path, home: Option<&str>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => Path::new(home).join(rest),
+        _ => folder.join(path),
+    }
+}
+
+/// How a child is confined, as far as can be said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Sandbox {
+    /// By Landlock.
+    Landlock {
+        /// Version of the kernel's interface.
+        abi: u32,
+        /// What this version cannot confine; empty = nothing is missing.
+        missing: Vec<String>,
+    },
+    /// Nobody wants it.
+    Off,
+    /// It cannot be.
+    Unavailable {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl fmt::Display for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Landlock { abi, missing } if missing.is_empty() => write!(f, "Landlock {abi}"),
+            Self::Landlock { abi, missing } => {
+                write!(f, "Landlock {abi}, which cannot confine {}", missing.join(", "))
+            }
+            Self::Off => f.write_str("off"),
+            Self::Unavailable { why } => write!(f, "unavailable: {why}"),
+        }
+    }
+}

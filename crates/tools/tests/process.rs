@@ -1,0 +1,355 @@
+//! Children end with everything that they started, and reach no further than they may. Real processes. R: L5 R4
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use throughline_tools::process::{
+    Ended, Helper, ProcessLimits, Program, Running, Sandbox, SandboxMode, SandboxRules, Surroundings,
+};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+
+fn helper() -> Helper {
+    Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
+}
+
+/// `sh -c script`; `tag` ends up in the command lines of what it starts, so that it can be found.
+fn shell(helper: Option<Helper>, tag: &str, script: &str) -> Program {
+    let surroundings = Surroundings { helper, ..Surroundings::of_this_process() };
+    let path = surroundings.find("sh").unwrap();
+    Program::new(path, &surroundings).argument("-c").argument(script).argument(tag)
+}
+
+/// A number of seconds that no other test waits: it is seen in `/proc`.
+fn unique(name: &str) -> String {
+    let sum: u32 = name.bytes().fold(0, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    format!("9{:09}.{}", sum % 1_000_000_000, std::process::id())
+}
+
+/// Command lines of living processes with this text in them.
+fn alive(tag: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut found = Vec::new();
+    for process in processes {
+        let Ok(line) = std::fs::read(process.join("cmdline")) else { continue };
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(tag) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// Waits until processes are there, or are not; how long one waits is no part of the test.
+async fn until(tag: &str, what: &str, is_so: impl Fn(&[String]) -> bool) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    loop {
+        let found = alive(tag);
+        if is_so(&found) {
+            return;
+        }
+        assert!(Instant::now() < limit, "{what}: {found:#?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn first_line(running: &mut Running) -> String {
+    let mut line = String::new();
+    BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut line).await.unwrap();
+    line
+}
+
+/// Everything that a program may try in order to survive: ignore, fork, detach, become a daemon, drop its environment.
+fn hostile(tag: &str, with_clean_environment: bool) -> String {
+    let clean = if with_clean_environment {
+        format!("(env -i setsid sh -c 'trap \"\" TERM HUP; sleep {tag}4 & sleep {tag}5' &) ")
+    } else {
+        String::new()
+    };
+    format!(
+        "trap '' TERM INT HUP
+         sleep {tag}1 &
+         setsid sh -c 'trap \"\" TERM; sleep {tag}2; sleep {tag}2' &
+         (setsid sh -c 'trap \"\" TERM HUP; (sleep {tag}3 &); sleep {tag}3' > /dev/null 2>&1 &)
+         {clean}
+         echo ready
+         while :; do sleep {tag}0; done"
+    )
+}
+
+async fn check_nothing_survives(name: &str, helper: Option<Helper>, end: End) {
+    let tag = unique(name);
+    let clean = helper.is_some();
+    let mut running = shell(helper, &tag, &hostile(&tag, clean)).start().unwrap();
+    assert_eq!(first_line(&mut running).await, "ready\n");
+    let expected = if clean { 6 } else { 4 };
+    until(&format!("sleep {tag}"), "it has started everything", |found| {
+        found.iter().filter(|line| line.starts_with("sleep ")).count() >= expected
+    })
+    .await;
+    let asked = Instant::now();
+    match end {
+        End::Stop => {
+            let ended = running.stop().await.unwrap();
+            assert_eq!(ended, Ended { code: None, signal: Some(9) }, "{name}: it ignored SIGTERM");
+            assert_eq!(alive(&tag), Vec::<String>::new(), "{name}: at the return");
+        }
+        End::Drop => drop(running),
+    }
+    until(&tag, name, <[String]>::is_empty).await;
+    assert!(asked.elapsed() < Duration::from_secs(3), "{name} took {:?}", asked.elapsed());
+}
+
+enum End {
+    Stop,
+    Drop,
+}
+
+// R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_it_tries_nothing_survives() {
+    check_nothing_survives("stopped, supervised", Some(helper()), End::Stop).await;
+    check_nothing_survives("dropped, supervised", Some(helper()), End::Drop).await;
+    check_nothing_survives("stopped, alone", None, End::Stop).await;
+    check_nothing_survives("dropped, alone", None, End::Drop).await;
+}
+
+// R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_behind_is_ended_too() {
+    for (name, helper) in [("left, supervised", Some(helper())), ("left, alone", None)] {
+        let tag = unique(name);
+        let script = format!("setsid sleep {tag} > /dev/null 2>&1 & sleep {tag} & echo done; exit 3");
+        let mut running = shell(helper, "", &script).start().unwrap();
+        assert_eq!(first_line(&mut running).await, "done\n");
+        assert_eq!(running.wait().await.unwrap(), Ended { code: Some(3), signal: None }, "{name}");
+        assert_eq!(alive(&tag), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_ends_when_asked_is_not_killed() {
+    for helper in [Some(helper()), None] {
+        let script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done";
+        let mut running = shell(helper, "", script).start().unwrap();
+        let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
+        assert_eq!(running.stop().await.unwrap(), Ended { code: Some(7), signal: None });
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("bye"));
+    }
+}
+
+// A supervisor that is killed itself: what it kept is found by its mark.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_supervisor_takes_its_child_with_it() {
+    let tag = unique("killed supervisor");
+    let script = format!("setsid sleep {tag}1 & echo ready; sleep {tag}2; :");
+    let mut running = shell(Some(helper()), &tag, &script).start().unwrap();
+    assert_eq!(first_line(&mut running).await, "ready\n");
+    until(&format!("sleep {tag}1"), "it has started", |found| !found.is_empty()).await;
+    let supervisor = i32::try_from(running.id().unwrap()).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(supervisor).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    assert_eq!(running.wait().await.unwrap().signal, Some(9));
+    until(&tag, "after the supervisor", <[String]>::is_empty).await;
+}
+
+// We are killed with SIGKILL, and can do nothing any more.
+#[tokio::test]
+async fn a_child_does_not_outlive_us() {
+    let tag = unique("outlived");
+    let private = tempfile::tempdir().unwrap();
+    let orders = |parent: &str| {
+        format!(
+            r#"{{"parent":{parent},"limits":{{}},"private":"{}","sandbox":{{"mode":"on","read":null,"write":[],"network":"allow"}}}}"#,
+            private.path().display()
+        )
+    };
+    // A shell in our place.
+    let script = format!(
+        "\"$0\" supervise '{}' /bin/sh -c 'setsid sleep {tag} & sleep {tag}; :' {tag} & wait",
+        orders("'$$'")
+    );
+    let mut us = tokio::process::Command::new("/bin/sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_throughline-exec")])
+        .spawn()
+        .unwrap();
+    until(&format!("sleep {tag}"), "it has started", |found| {
+        found.iter().filter(|line| line.starts_with("sleep ")).count() == 2
+    })
+    .await;
+    us.kill().await.unwrap();
+    until(&tag, "after us", <[String]>::is_empty).await;
+    assert!(!private.path().exists(), "its folder is removed, too");
+}
+
+/// What a shell prints when it tries something under rules.
+async fn tried(rules: SandboxRules, limits: ProcessLimits, script: &str) -> String {
+    let mut program = shell(Some(helper()), "", script);
+    program.sandbox = rules;
+    program.limits = limits;
+    program.environment.insert("LC_ALL".into(), "C".into());
+    let mut running = program.start().unwrap();
+    drop(running.stdin.take());
+    let (mut said, mut complained) = (String::new(), String::new());
+    let (mut stdout, mut stderr) = (running.stdout.take().unwrap(), running.stderr.take().unwrap());
+    tokio::try_join!(stdout.read_to_string(&mut said), stderr.read_to_string(&mut complained)).unwrap();
+    let ended = running.wait().await.unwrap();
+    let code = ended.code.unwrap_or_else(|| 1_000 + ended.signal.unwrap());
+    format!("{said}{complained}= {code}")
+}
+
+// R: R4
+#[tokio::test]
+async fn it_reads_and_writes_only_what_it_may() {
+    let probe = helper().probe().await.unwrap();
+    assert_eq!(probe.cannot_supervise, None);
+    let Sandbox::Landlock { abi, .. } = probe.sandbox else {
+        // Said truthfully; and what requires it does not start.
+        let rules = SandboxRules { mode: SandboxMode::Required, ..SandboxRules::default() };
+        let said = tried(rules, ProcessLimits::default(), "echo ran").await;
+        assert!(said.contains("the sandbox is required and cannot be had"), "{said}");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (open, shut) = (folder.path().join("open"), folder.path().join("shut"));
+    for folder in [&open, &shut] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("file"), "secret\n").unwrap();
+    }
+    let try_all = format!(
+        "cat {open}/file {shut}/file; echo a > {open}/new; echo b > {shut}/new; echo c > new; cat new; echo $PWD $TMPDIR > /dev/null; true",
+        open = open.display(),
+        shut = shut.display()
+    );
+    let check = async |rules: SandboxRules, refused: &[&Path], allowed: &[&Path]| {
+        let _ = std::fs::remove_file(open.join("new"));
+        let _ = std::fs::remove_file(shut.join("new"));
+        let said = tried(rules, ProcessLimits::default(), &try_all).await;
+        for path in refused {
+            assert!(said.contains(&path.display().to_string()), "{} was allowed: {said}", path.display());
+        }
+        for path in allowed {
+            assert!(!said.contains(&path.display().to_string()), "{} was refused: {said}", path.display());
+        }
+        assert!(said.contains("c\n"), "its own folder is writable: {said}");
+        assert!(said.ends_with("= 0"), "{said}");
+    };
+    let (read_open, read_shut) = (open.join("file"), shut.join("file"));
+    let (write_open, write_shut) = (open.join("new"), shut.join("new"));
+    let rules = |read: Option<&Path>, write: Option<&Path>| SandboxRules {
+        mode: SandboxMode::Required,
+        read: read.map(|read| vec![read.to_owned()]),
+        write: write.map(Path::to_owned).into_iter().collect(),
+        ..SandboxRules::default()
+    };
+    // As it comes: reads everything, writes nothing.
+    check(rules(None, None), &[&write_open, &write_shut], &[&read_open, &read_shut]).await;
+    check(rules(None, Some(&open)), &[&write_shut], &[&read_open, &read_shut, &write_open]).await;
+    check(rules(Some(&open), None), &[&read_shut, &write_open, &write_shut], &[&read_open]).await;
+    let off = SandboxRules { mode: SandboxMode::Off, ..SandboxRules::default() };
+    check(off, &[], &[&read_open, &read_shut, &write_open, &write_shut]).await;
+    if abi >= 6 {
+        // Our own process is out of its reach.
+        let said =
+            tried(rules(None, None), ProcessLimits::default(), &format!("kill -0 {}", std::process::id()))
+                .await;
+        assert!(said.contains("ermitted"), "{said}");
+    }
+    let said = tried(
+        rules(None, None),
+        ProcessLimits::default(),
+        &format!("cat /proc/{}/environ", std::process::id()),
+    )
+    .await;
+    assert!(said.contains("ermi"), "our environment, with its secrets: {said}");
+}
+
+// R: R2
+#[tokio::test]
+async fn it_uses_no_more_than_it_may() {
+    let on = SandboxRules::default;
+    let limits = |edit: fn(&mut ProcessLimits)| {
+        let mut limits = ProcessLimits::default();
+        edit(&mut limits);
+        limits
+    };
+    let said = tried(on(), ProcessLimits::default(), "ulimit -n; ulimit -f; ulimit -c; ulimit -d").await;
+    assert_eq!(said, "1024\n2097152\n0\n4194304\n= 0", "512-byte blocks, and KiB");
+    let said =
+        tried(on(), limits(|limits| limits.file_bytes_max = 4_096), "head -c 9999 /dev/zero > f; wc -c < f")
+            .await;
+    assert!(said.starts_with("4096\n"), "{said}");
+    let said =
+        tried(on(), limits(|limits| limits.open_files_max = 3), "exec 7< /dev/null; echo reached").await;
+    assert!(!said.contains("reached"), "{said}");
+    let hungry = "x=$(head -c 64000000 /dev/zero | tr '\\0' x); echo ${#x}";
+    assert!(tried(on(), ProcessLimits::default(), hungry).await.starts_with("64000000\n"));
+    let said = tried(on(), limits(|limits| limits.memory_bytes_max = 32 << 20), hungry).await;
+    assert!(!said.contains("64000000"), "{said}");
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given_and_nothing_else() {
+    for helper in [Some(helper()), None] {
+        let mut program = shell(
+            helper,
+            "",
+            "env | cut -d= -f1 | sort | grep -v -e '^_$' -e '^PWD$' -e '^SHLVL$' -e '^OLDPWD$'",
+        );
+        program.environment =
+            BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("CITY".into(), "Paris".into())]);
+        let mut running = program.start().unwrap();
+        let mut said = String::new();
+        running.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "CITY\nPATH\nTHROUGHLINE_CHILD\nTMPDIR\n");
+        assert!(running.wait().await.unwrap().is_success());
+    }
+}
+
+#[tokio::test]
+async fn input_reaches_it_and_its_end_reaches_us() {
+    for helper in [Some(helper()), None] {
+        let mut running = shell(helper, "", "cat; echo complaint >&2; exit 5").start().unwrap();
+        let mut stdin = running.stdin.take().unwrap();
+        stdin.write_all(b"{\"city\":\"Paris\"}").await.unwrap();
+        drop(stdin);
+        let (mut said, mut complained) = (String::new(), String::new());
+        running.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+        running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
+        assert_eq!((said.as_str(), complained.as_str()), ("{\"city\":\"Paris\"}", "complaint\n"));
+        assert_eq!(running.wait().await.unwrap().code, Some(5));
+    }
+}
+
+#[tokio::test]
+async fn a_signal_of_its_own_is_told() {
+    for helper in [Some(helper()), None] {
+        let mut running = shell(helper, "", "kill -SEGV $$").start().unwrap();
+        assert_eq!(running.wait().await.unwrap(), Ended { code: None, signal: Some(11) });
+    }
+}
+
+#[tokio::test]
+async fn a_script_without_its_interpreter_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let surroundings = Surroundings::of_this_process().with_helper(helper());
+    let mut running =
+        Program::new(surroundings.find(script.to_str().unwrap()).unwrap(), &surroundings).start().unwrap();
+    let mut complained = String::new();
+    running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
+    assert!(
+        complained.starts_with("throughline: ") && complained.contains("cannot be started"),
+        "{complained}"
+    );
+    assert_eq!(running.wait().await.unwrap().code, Some(125));
+    let alone = Program { helper: None, ..Program::new(script, &surroundings) };
+    assert!(alone.start().unwrap_err().to_string().contains("cannot be started"));
+}
