@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use throughline_wire::frame::{SseFramer, SseItem};
 use throughline_wire::json::{ArgumentsReader, Json};
+use throughline_wire::text::{CallFormat, PROTOCOLS, ResultRole, TextCalls};
 use throughline_wire::{
     DecodeOptions, Dialect, LeakedCalls, Limits, Profile, Reply, Slot, StepDecoder, StepEvent, Think,
+    ToolDefinition,
 };
 
 /// Small limits, so that they are reached.
@@ -94,6 +96,15 @@ impl Contract {
     }
 }
 
+/// Text mode, in one of the protocols.
+fn written_calls(seed: u8) -> CallFormat {
+    let tool =
+        |name: &str| ToolDefinition::new(name, "", r#"{"type": "object"}"#.parse().unwrap_or_default());
+    let Some(protocol) = PROTOCOLS.get(usize::from(seed & 0x04 != 0)) else { return CallFormat::Native };
+    let tools = [tool("get_weather"), tool("f")].into();
+    CallFormat::Text(TextCalls { protocol: *protocol, tools, results: ResultRole::User })
+}
+
 /// One dialect: whole and cut in pieces must be the same reply.
 pub fn dialect(dialect: Dialect, data: &[u8]) {
     let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
@@ -108,6 +119,7 @@ pub fn dialect(dialect: Dialect, data: &[u8]) {
         },
         think: if seed & 0x20 != 0 { Think::Split } else { Think::Verbatim },
         offered: if seed & 0x10 != 0 { vec!["get_weather".to_owned(), "f".to_owned()] } else { Vec::new() },
+        calls: if seed & 0x08 != 0 { written_calls(*seed) } else { CallFormat::Native },
     };
     let whole = decode(dialect, &options, &[body]);
     let cut = decode(dialect, &options, &pieces(*seed, body));

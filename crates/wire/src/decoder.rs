@@ -11,6 +11,7 @@ use crate::json::Json;
 use crate::limits::Limits;
 use crate::profile::Profile;
 use crate::step::{Step, StepState, error_of, excerpt_of};
+use crate::text::CallFormat;
 use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
 use fast::FastPath;
 use std::borrow::Cow;
@@ -36,6 +37,8 @@ pub struct DecodeOptions {
     pub think: Think,
     /// Names of the offered tools: a call is announced as soon as its name equals one.
     pub offered: Vec<String>,
+    /// How the model calls tools.
+    pub calls: CallFormat,
 }
 
 /// Decodes one model step, pushed in pieces of any size: the events are the same for every cut, but for how text is
@@ -89,7 +92,7 @@ struct Stage {
 impl StepDecoder {
     /// A decoder for one step.
     pub fn new(dialect: Dialect, options: DecodeOptions) -> Self {
-        let DecodeOptions { limits, profile, think, offered } = options;
+        let limits = options.limits;
         let framing = match dialect.framing() {
             Framing::Sse => Framed::Unknown(Vec::new()),
             Framing::Lines => Framed::Lines(LineFramer::new(&limits)),
@@ -101,7 +104,7 @@ impl StepDecoder {
             fast: FastPath::new(decoder.ignored_members()),
             stage: Stage {
                 dialect: decoder,
-                state: StepState::new(dialect, limits, profile, think, offered),
+                state: StepState::new(dialect, options),
                 saw_payload: false,
                 stray: None,
                 over: false,

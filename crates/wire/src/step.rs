@@ -1,12 +1,14 @@
 //! What a dialect talks to: it says what it read, this turns it into [`StepEvent`]s.
 
+mod text_mode;
+
 use crate::assemble::{Assembly, CallDelta, CallHead};
-use crate::decoder::Think;
+use crate::decoder::{DecodeOptions, Think};
 use crate::dialect::Dialect;
 use crate::json::{Json, Surrogates, decode_string};
 use crate::limits::Limits;
 use crate::profile::{LeakedCalls, Profile};
-use crate::text::{Piece, ThinkSplitter, find_leaked, not_structured};
+use crate::text::{CallFormat, Piece, ThinkSplitter, find_leaked, not_structured};
 use crate::vocabulary::{
     End, FinishReason, Hosted, Media, Problem, ProblemKind, ProviderState, Slot, StepEvent, UpstreamError,
     Usage,
@@ -14,6 +16,7 @@ use crate::vocabulary::{
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use text_mode::{Ending, TextMode};
 
 /// Where events go.
 pub(crate) type Sink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
@@ -35,10 +38,30 @@ pub(crate) struct StepState {
     /// Changes when fragments that look like earlier ones mean something else.
     epoch: u64,
     think: Option<ThinkSplitter>,
-    /// Visible text so far, to look for leaked calls in at the end.
-    said: String,
+    visible: Visible,
     /// Offset of the frame being decoded, for problems.
     pub(crate) at: u64,
+}
+
+/// The visible text on its way to the caller.
+enum Visible {
+    /// Passed on as it is; kept to look for leaked calls in at the end.
+    Plain(String),
+    /// Calls are written in it.
+    Calls(Box<TextMode>),
+}
+
+impl Visible {
+    /// Passes text of the first choice on.
+    fn say(&mut self, text: Cow<'_, str>, calls: &mut Assembly, sink: Sink<'_>, at: u64) {
+        match self {
+            Visible::Plain(said) => {
+                said.push_str(&text);
+                sink(StepEvent::Text(text));
+            }
+            Visible::Calls(mode) => mode.push(&text, calls, sink, at),
+        }
+    }
 }
 
 /// What the frame being decoded has done so far, for the fast path.
@@ -82,13 +105,8 @@ impl Choice {
 }
 
 impl StepState {
-    pub(crate) fn new(
-        dialect: Dialect,
-        limits: Limits,
-        profile: Profile,
-        think: Think,
-        offered: Vec<String>,
-    ) -> Self {
+    pub(crate) fn new(dialect: Dialect, options: DecodeOptions) -> Self {
+        let DecodeOptions { limits, profile, think, offered, calls } = options;
         let first = Choice::new(&limits, &profile, &offered);
         Self {
             dialect,
@@ -108,7 +126,10 @@ impl StepState {
                 Think::Verbatim => None,
                 Think::Split => Some(ThinkSplitter::new()),
             },
-            said: String::new(),
+            visible: match calls {
+                CallFormat::Native => Visible::Plain(String::new()),
+                CallFormat::Text(format) => Visible::Calls(Box::new(TextMode::new(format))),
+            },
             at: 0,
         }
     }
@@ -310,6 +331,10 @@ impl<'s> Step<'s> {
     /// The upstream began a second generation in this stream: every call so far is void.
     pub(crate) fn restart(&mut self, excerpt: &str) {
         self.problem(ProblemKind::Restarted, excerpt);
+        let state = &mut *self.state;
+        if let Visible::Calls(mode) = &mut state.visible {
+            mode.begin_again(&mut state.first.calls, self.sink, state.at);
+        }
         self.with_calls(|calls, out, at| calls.void_all(out, at));
     }
 
@@ -402,17 +427,20 @@ impl<'s> Step<'s> {
         for index in others.into_iter().chain([0]) {
             self.choice = index;
             self.flush_surrogates();
-            if index == 0 {
-                self.leaked_calls(&end);
-            }
             let cut = end != End::Complete
                 || matches!(
                     self.choice_state().finish,
                     Some((FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error, _))
                 );
+            let mut has_written_calls = false;
+            if index == 0 {
+                has_written_calls = self.written_calls(if cut { Ending::Cut } else { Ending::Whole }, &end);
+            }
             self.with_calls(|calls, out, at| calls.close(cut, out, at));
+            // What the provider has of this text are its calls as text; beside the calls themselves it would say them
+            // twice.
             if index == 0
-                && let Some(value) = self.state.state.take()
+                && let Some(value) = self.state.state.take().filter(|_| !has_written_calls)
             {
                 let dialect = self.state.dialect;
                 (self.sink)(StepEvent::Opaque(ProviderState { dialect, value }));
@@ -508,42 +536,52 @@ impl<'s> Step<'s> {
         if text.is_empty() {
             return;
         }
-        match (self.choice, &mut self.state.think) {
-            (0, Some(splitter)) => {
-                let (said, sink) = (&mut self.state.said, &mut *self.sink);
-                splitter.push(&text, &mut |piece| send_piece(piece, said, sink));
-            }
-            (0, None) => {
-                self.state.said.push_str(&text);
-                (self.sink)(StepEvent::Text(text));
-            }
-            _ => self.send(StepEvent::Text(text)),
+        if self.choice != 0 {
+            return self.send(StepEvent::Text(text));
+        }
+        let StepState { think, visible, first, at, .. } = &mut *self.state;
+        let (calls, sink) = (&mut first.calls, &mut *self.sink);
+        match think {
+            Some(splitter) => splitter.push(&text, &mut |piece| send_piece(piece, visible, calls, sink, *at)),
+            None => visible.say(text, calls, sink, *at),
         }
     }
 
-    /// Calls that the server leaked as text: named, or made calls where the profile says so. // R: W8
-    fn leaked_calls(&mut self, end: &End) {
-        let said = std::mem::take(&mut self.state.said);
-        let state = &mut *self.state;
+    /// Calls in the text, when it is whole: those of text mode are read a second time, and those that the server leaked
+    /// are named, or made calls where the profile says so. Says whether any call of the step stands in its text.
+    /// // R: W8, X3
+    fn written_calls(&mut self, ending: Ending, end: &End) -> bool {
+        let StepState { visible, first, profile, offered, at, .. } = &mut *self.state;
+        let (calls, sink) = (&mut first.calls, &mut *self.sink);
+        let (said, mut has_any) = match visible {
+            Visible::Plain(said) => (std::mem::take(said), false),
+            Visible::Calls(mode) => {
+                mode.finish(ending, calls, sink, *at);
+                let has_any = mode.has_calls();
+                (mode.judge(ending, calls, sink, *at), has_any)
+            }
+        };
         let leaked = {
-            let structured: Vec<_> = state.first.calls.structured().collect();
-            not_structured(find_leaked(&said, &state.offered), &structured)
+            let structured: Vec<_> = calls.structured().collect();
+            not_structured(find_leaked(&said, offered), &structured)
         };
         for call in leaked {
-            match state.profile.leaked_calls {
+            match profile.leaked_calls {
                 LeakedCalls::Run if *end == End::Complete => {
                     let id = call.id.as_deref().unwrap_or_default();
                     let head = CallHead { id, name: &call.name, ..CallHead::default() };
-                    let slot = state.first.calls.open(head, self.sink, state.at);
-                    state.first.calls.append(slot, &call.arguments, self.sink, state.at);
+                    let slot = calls.open(head, sink, *at);
+                    calls.append(slot, &call.arguments, sink, *at);
+                    has_any = true;
                 }
                 _ => {
                     let kind = ProblemKind::LeakedCall { format: call.format.to_owned() };
                     let excerpt = excerpt_of(said.get(call.span).unwrap_or_default());
-                    (self.sink)(StepEvent::Problem(Problem { kind, at: state.at, excerpt, slot: None }));
+                    sink(StepEvent::Problem(Problem { kind, at: *at, excerpt, slot: None }));
                 }
             }
         }
+        has_any
     }
 
     fn flush_surrogates(&mut self) {
@@ -553,9 +591,10 @@ impl<'s> Step<'s> {
         if let Some(text) = text {
             self.text_str(text.to_string().into());
         }
-        if let (0, Some(splitter)) = (self.choice, &mut self.state.think) {
-            let (said, sink) = (&mut self.state.said, &mut *self.sink);
-            splitter.finish(&mut |piece| send_piece(piece, said, sink));
+        let StepState { think, visible, first, at, .. } = &mut *self.state;
+        if let (0, Some(splitter)) = (self.choice, think) {
+            let (calls, sink) = (&mut first.calls, &mut *self.sink);
+            splitter.finish(&mut |piece| send_piece(piece, visible, calls, sink, *at));
         }
         if let Some(text) = thinking {
             self.emit(StepEvent::Thinking(text.to_string().into()));
@@ -570,12 +609,9 @@ fn wrap(index: u32, event: StepEvent<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
     sink(StepEvent::Choice { index, event: Box::new(event) });
 }
 
-fn send_piece(piece: Piece<'_>, said: &mut String, sink: &mut dyn FnMut(StepEvent<'_>)) {
+fn send_piece(piece: Piece<'_>, visible: &mut Visible, calls: &mut Assembly, sink: Sink<'_>, at: u64) {
     match piece {
-        Piece::Text(text) => {
-            said.push_str(text);
-            sink(StepEvent::Text(Cow::Borrowed(text)));
-        }
+        Piece::Text(text) => visible.say(Cow::Borrowed(text), calls, sink, at),
         Piece::Thinking(text) => sink(StepEvent::Thinking(Cow::Borrowed(text))),
     }
 }

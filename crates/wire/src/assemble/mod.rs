@@ -83,6 +83,16 @@ struct CallInProgress {
     announced: bool,
     ending: Ending,
     too_large: bool,
+    source: Source,
+}
+
+/// Where a call came from: it decides what counts as evidence, and what may be added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The upstream's own field for calls.
+    Field,
+    /// A block in the text (text mode): only its END marker seals it, and no field adds to it.
+    Block,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +112,14 @@ impl CallInProgress {
 
     fn has_text(&self) -> bool {
         !self.text().is_empty()
+    }
+
+    fn forget_text(&mut self) {
+        self.reader = ArgumentsReader::default();
+        self.free_text.clear();
+        self.fragments = 0;
+        self.last_fragment_at = 0;
+        self.cumulative = true;
     }
 }
 
@@ -152,6 +170,16 @@ impl Assembly {
         slot
     }
 
+    /// A call that the model writes as a block of text. An empty name is that of a block that has none. // R: X3
+    pub(crate) fn open_text_block(&mut self, name: &str, out: Sink<'_>, at: u64) -> Slot {
+        let slot = self.open_at(None, 0, CallHead { name, ..CallHead::default() }, out, at);
+        if let Some(call) = self.call_mut(slot) {
+            call.source = Source::Block;
+        }
+        self.announce(slot, out);
+        slot
+    }
+
     /// The newest call of a numbered block.
     pub(crate) fn block(&self, key: u64) -> Option<Slot> {
         let at = self.calls.iter().rposition(|call| call.block == Some(key))?;
@@ -196,6 +224,7 @@ impl Assembly {
             announced: false,
             ending: Ending::Open,
             too_large: false,
+            source: Source::Field,
         });
         // A call that opens tells that the names before it are whole.
         for earlier in 0..slot.0 {
@@ -357,11 +386,16 @@ impl Assembly {
         }
         if let Some(call) = self.call_mut(slot) {
             call.ending = Ending::Open;
-            call.reader = ArgumentsReader::default();
-            call.free_text.clear();
-            call.fragments = 0;
-            call.last_fragment_at = 0;
-            call.cumulative = true;
+            call.forget_text();
+        }
+    }
+
+    /// The arguments of an open block begin again (a field was written twice and the last one counts).
+    pub(crate) fn begin_again(&mut self, slot: Slot, out: Sink<'_>) {
+        let Some(call) = self.call_mut(slot).filter(|call| call.ending == Ending::Open) else { return };
+        if call.has_text() {
+            call.forget_text();
+            out(StepEvent::CallReopened { slot });
         }
     }
 
@@ -392,17 +426,44 @@ impl Assembly {
         self.generation += 1;
     }
 
+    /// A call that must not run, whatever was said of it before. `raw` is what the model wrote; `None` = its
+    /// arguments so far.
+    pub(crate) fn break_call(&mut self, slot: Slot, why: BrokenCall, raw: Option<&str>, out: Sink<'_>) {
+        self.announce(slot, out);
+        let bytes_max = self.arguments_bytes_max;
+        let Some(call) = self.call_mut(slot) else { return };
+        match std::mem::replace(&mut call.ending, Ending::Broken) {
+            Ending::Broken => return,
+            Ending::Sealed(_) => out(StepEvent::CallReopened { slot }),
+            Ending::Open => {}
+        }
+        let raw = raw.unwrap_or_else(|| call.text());
+        let raw = RawArguments(raw[..raw.floor_char_boundary(bytes_max)].to_owned());
+        out(StepEvent::CallBroken { slot, why, raw });
+    }
+
+    /// Name and argument text of a call that is sealed.
+    pub(crate) fn sealed(&self, slot: Slot) -> Option<(&str, &str)> {
+        self.call(slot)
+            .filter(|call| matches!(call.ending, Ending::Sealed(_)))
+            .map(|call| (call.name.as_str(), call.text()))
+    }
+
     /// The step is over.
     pub(crate) fn close(&mut self, cut: bool, out: Sink<'_>, at: u64) {
         let cut = if cut { Cut::Yes } else { Cut::No };
         for slot in (0..self.calls.len() as u32).map(Slot) {
-            self.end_call(slot, Seal::Terminal, cut, out, at);
+            match self.call(slot).map(|call| (call.source, call.ending)) {
+                Some((Source::Block, Ending::Open)) => self.break_call(slot, BrokenCall::Cut, None, out),
+                _ => self.end_call(slot, Seal::Terminal, cut, out, at),
+            }
         }
     }
 
     fn seal_if_whole(&mut self, slot: Slot, seal: Seal, out: Sink<'_>, at: u64) {
         if self.call(slot).is_some_and(|call| {
             call.ending == Ending::Open
+                && call.source == Source::Field
                 && !call.too_large
                 && call.announced
                 && call.reader.check_whole().is_ok()

@@ -2,7 +2,7 @@
 //!
 //! Rules in the order they are asked; each carries the quirk that it answers (`docs/conformance.md`).
 
-use super::{Assembly, CallDelta, CallHead, DROPPED, Ending, report};
+use super::{Assembly, CallDelta, CallHead, DROPPED, Ending, Source, report};
 use crate::json::{Json, Surrogates, decode_string};
 use crate::step::Sink;
 use crate::vocabulary::{CallKind, ProblemKind, Slot};
@@ -63,7 +63,8 @@ impl Assembly {
         let newest = |test: &dyn Fn(&super::CallInProgress) -> bool| {
             self.calls.iter().rposition(test).map(|at| Slot(at as u32))
         };
-        let last = self.calls.len().checked_sub(1).map(|at| Slot(at as u32));
+        // A block of the text is whole or refused; nothing that comes in the field for calls belongs to it.
+        let last = newest(&|call| call.source == Source::Field);
         match delta.index {
             Some(index) => newest(&|call| call.index == Some(index)).or_else(|| {
                 // T5: a number that first appears on a continuation names the call just opened.

@@ -32,14 +32,18 @@ mod llama;
 mod markdown;
 mod minimax;
 mod mistral;
+mod mode;
 mod protocol;
 mod pythonic;
 mod qwen3_coder;
+mod render;
 mod think;
 
 pub use leaked::{LeakedCall, clean_name, find_leaked, not_structured};
+pub use mode::{CallFormat, ResultRole, TextCalls};
 pub use protocol::{
     FINDINGS_MAX, Finding, FindingKind, PROTOCOLS, Parsed, ParsedCall, RAW_BYTES_MAX, Scanned, TextProtocol,
     TextScanner, line_and_column, protocol,
 };
+pub use render::render;
 pub use think::{Piece, ThinkSplitter};

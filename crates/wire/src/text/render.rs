@@ -1,0 +1,178 @@
+//! A request as a model without tools understands it: calls and outcomes are text, and no tool is left in it.
+//!
+//! What a person, a file or a tool said is escaped, so it can neither look like a call to the model nor end a frame
+//! (`TextProtocol::escape`). Nothing stands between a call and its outcome. // R: T9, X4
+
+use super::{ResultRole, TextCalls};
+use crate::vocabulary::{
+    Call, ClosedStep, Media, Message, ModelRequest, Outcome, Output, RawArguments, Started, ToolChoice,
+    UserPart,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+/// What the last step is told, since there is no field to switch off what is only text.
+const NO_MORE_CALLS: &str = "[Note from the system: tools are switched off for this reply. Do not request any; answer with \
+                             what you have.]";
+/// What stands in front of pictures, which cannot stand inside the frame of a result.
+const PICTURES: &str = "Pictures returned by the tools above, in their order:";
+
+/// Writes a request for text mode. The result holds no tools and, with [`ResultRole::User`], no calls: it can be encoded
+/// in every dialect. The instructions are left as they are; they tell the model how to call.
+///
+/// Messages of the user that follow each other become one, because the templates of many models without tools demand
+/// that roles alternate.
+pub fn render(request: &ModelRequest, calls: &TextCalls) -> ModelRequest {
+    let mut writer = Writer { calls, messages: Vec::with_capacity(request.messages.len() + 1) };
+    for message in &request.messages {
+        match message {
+            Message::User(parts) => writer.user(parts.iter().map(|part| calls.escaped_part(part)).collect()),
+            Message::Step(step) => writer.step(step),
+        }
+    }
+    if request.tool_choice == ToolChoice::None {
+        writer.user(vec![text_part(NO_MORE_CALLS)]);
+    }
+    ModelRequest {
+        model: request.model.clone(),
+        instructions: request.instructions.clone(),
+        messages: writer.messages,
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        settings: request.settings.clone(),
+    }
+}
+
+struct Writer<'c> {
+    calls: &'c TextCalls,
+    messages: Vec<Message>,
+}
+
+impl Writer<'_> {
+    fn user(&mut self, parts: Vec<UserPart>) {
+        let Some(Message::User(known)) = self.messages.last_mut() else {
+            return self.messages.push(Message::User(parts));
+        };
+        let mut parts = parts.into_iter().peekable();
+        if let Some(UserPart::Text { text: last }) = known.last_mut()
+            && let Some(UserPart::Text { text }) = parts.next_if(|part| matches!(part, UserPart::Text { .. }))
+        {
+            last.push_str("\n\n");
+            last.push_str(&text);
+        }
+        known.extend(parts);
+    }
+
+    fn step(&mut self, step: &ClosedStep) {
+        if step.text.is_empty() && step.calls.is_empty() {
+            return;
+        }
+        // What the provider wants back has calls in its own form, and text that is not escaped.
+        let text = self.calls.escaped(&step.text);
+        let step = ClosedStep { provider_state: None, text, ..step.clone() };
+        match self.calls.results {
+            _ if step.calls.is_empty() => self.messages.push(Message::Step(step)),
+            ResultRole::User => self.written(step),
+            ResultRole::Tool => {
+                let escaped = |(call, outcome)| (call, self.calls.escaped_outcome(outcome));
+                let calls = step.calls.into_iter().map(escaped).collect();
+                self.messages.push(Message::Step(ClosedStep { calls, ..step }));
+            }
+        }
+    }
+
+    /// The step as the model would have written it, and the outcomes as the user's answer to it.
+    fn written(&mut self, mut step: ClosedStep) {
+        let pairs = std::mem::take(&mut step.calls);
+        let mut blocks: Vec<String> = Vec::with_capacity(pairs.len() + 1);
+        if !step.text.trim().is_empty() {
+            blocks.push(std::mem::take(&mut step.text));
+        }
+        blocks.extend(pairs.iter().map(|(call, _)| self.calls.block(call)));
+        step.text = blocks.join("\n\n");
+        self.messages.push(Message::Step(step));
+
+        let mut results = self.calls.protocol.format_results(&pairs, &self.calls.tools);
+        let media =
+            || pairs.iter().filter_map(|(_, outcome)| outcome.output()).flat_map(|output| &output.media);
+        for sound in media().filter(|media| !is_picture(media)) {
+            results.push('\n');
+            results.push_str(&sound.note());
+        }
+        let pictures: Vec<UserPart> =
+            media().filter(|media| is_picture(media)).cloned().map(UserPart::Image).collect();
+        if !pictures.is_empty() {
+            results.push_str("\n\n");
+            results.push_str(PICTURES);
+        }
+        let parts = std::iter::once(UserPart::Text { text: results }).chain(pictures).collect();
+        // Always a message of its own: what came before it is the step.
+        self.messages.push(Message::User(parts));
+    }
+}
+
+impl TextCalls {
+    /// A call as the model wrote it or would have written it. A block that was refused goes back to the letter: the
+    /// model is told what is wrong with it.
+    fn block(&self, call: &Call) -> String {
+        if let Err(RawArguments(raw)) = &call.arguments
+            && !self.protocol.parse(raw, &self.tools).calls.is_empty()
+        {
+            return raw.clone();
+        }
+        self.protocol.format_call(call, &self.tools)
+    }
+
+    fn escaped_part(&self, part: &UserPart) -> UserPart {
+        match part {
+            UserPart::Text { text } => UserPart::Text { text: self.escaped(text) },
+            UserPart::Image(media) => UserPart::Image(media.clone()),
+            UserPart::File { name, media } => {
+                UserPart::File { name: self.escaped(name), media: self.escaped_file(media) }
+            }
+        }
+    }
+
+    /// A file of text; anything else holds no text that a model would read as such.
+    fn escaped_file(&self, media: &Media) -> Media {
+        let is_text = media.media_type.starts_with("text/") || media.media_type.ends_with("json");
+        let text = BASE64.decode(&media.data).ok().filter(|_| is_text);
+        match text.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            Some(text) => Media { data: BASE64.encode(self.escaped(&text)), ..media.clone() },
+            None => media.clone(),
+        }
+    }
+
+    fn escaped_outcome(&self, outcome: Outcome) -> Outcome {
+        let output = |output: Output| Output { text: self.escaped(&output.text), ..output };
+        match outcome {
+            Outcome::Done(done) => Outcome::Done(output(done)),
+            Outcome::Failed { message, partial } => {
+                Outcome::Failed { message: self.escaped(&message), partial: partial.map(output) }
+            }
+            Outcome::Denied { reason } => {
+                Outcome::Denied { reason: reason.map(|reason| self.escaped(&reason)) }
+            }
+            Outcome::Cancelled(Started::Yes { ran_ms, partial }) => {
+                Outcome::Cancelled(Started::Yes { ran_ms, partial: partial.map(output) })
+            }
+            Outcome::TimedOut { limit_ms, partial } => {
+                Outcome::TimedOut { limit_ms, partial: partial.map(output) }
+            }
+            // What is said of these is ours, or quotes the model itself.
+            Outcome::Cancelled(Started::No) | Outcome::NotStarted(_) | Outcome::Unknown => outcome,
+        }
+    }
+
+    fn escaped(&self, text: &str) -> String {
+        self.protocol.escape(text).into_owned()
+    }
+}
+
+fn is_picture(media: &Media) -> bool {
+    media.media_type.starts_with("image/")
+}
+
+fn text_part(text: &str) -> UserPart {
+    UserPart::Text { text: text.to_owned() }
+}

@@ -1,0 +1,178 @@
+//! The smallest text protocol, for tests of what stands around one: `@name {json}` on a line of its own is a call,
+//! `#` begins a line that is remarked upon. Some of them have a parser that disagrees with their scanner.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use throughline_wire::text::{Finding, FindingKind, Parsed, ParsedCall, Scanned, TextProtocol, TextScanner};
+use throughline_wire::{Call, Outcome, ToolDefinition};
+
+pub static LINES: Lines = Lines(Parser::Agrees);
+pub static READS_MORE: Lines = Lines(Parser::ReadsMore);
+pub static READS_OTHER_ARGUMENTS: Lines = Lines(Parser::ReadsOtherArguments);
+pub static MISSES_A_CALL: Lines = Lines(Parser::MissesTheFirst);
+
+#[derive(Debug)]
+pub struct Lines(Parser);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Parser {
+    Agrees,
+    ReadsMore,
+    ReadsOtherArguments,
+    MissesTheFirst,
+}
+
+/// What a line is.
+enum Line<'l> {
+    Text,
+    Remark,
+    Call { name: &'l str, arguments: Result<&'l str, &'static str> },
+}
+
+fn read(line: &str) -> Line<'_> {
+    if line.starts_with('#') {
+        return Line::Remark;
+    }
+    let Some(rest) = line.strip_prefix('@') else { return Line::Text };
+    let Some(body) = rest.strip_suffix('\n') else {
+        let name = rest.split_once(' ').map_or("", |(name, _)| name);
+        return Line::Call { name, arguments: Err("the line has no end") };
+    };
+    let (name, arguments) = body.split_once(' ').unwrap_or((body, "{}"));
+    let is_object = serde_json::from_str::<serde_json::Map<_, _>>(arguments).is_ok();
+    let arguments = match (name.is_empty(), is_object) {
+        (true, _) => Err("the line names no tool"),
+        (false, false) => Err("the arguments are no JSON object"),
+        (false, true) => Ok(arguments),
+    };
+    Line::Call { name, arguments }
+}
+
+impl Lines {
+    pub fn reads_more(&self) -> bool {
+        self.0 == Parser::ReadsMore
+    }
+}
+
+impl TextProtocol for Lines {
+    fn name(&self) -> &'static str {
+        "lines"
+    }
+    fn guide(&self) -> &'static str {
+        "Call a tool with `@name {json}` on a line."
+    }
+    fn definitions(&self, tools: &[ToolDefinition]) -> String {
+        tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join("\n\n")
+    }
+    fn can_offer(&self, _: &ToolDefinition) -> Result<(), String> {
+        Ok(())
+    }
+    fn scanner(&self, _: Arc<[ToolDefinition]>) -> Box<dyn TextScanner> {
+        Box::new(Scanner { held: String::new(), line: 1, at: 0 })
+    }
+    fn parse(&self, text: &str, _: &[ToolDefinition]) -> Parsed {
+        let mut parsed = Parsed::default();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            match read(line) {
+                Line::Text | Line::Remark => parsed.text.push_str(line),
+                Line::Call { name, arguments } => parsed.calls.push(ParsedCall {
+                    name: name.to_owned(),
+                    arguments: arguments.map(str::to_owned).map_err(str::to_owned),
+                    span: at..at + line.len(),
+                    block: parsed.calls.len(),
+                }),
+            }
+            at += line.len();
+        }
+        match self.0 {
+            Parser::Agrees => {}
+            Parser::ReadsMore => parsed.calls.push(ParsedCall {
+                name: "weather_today".to_owned(),
+                arguments: Ok("{}".to_owned()),
+                span: 0..0,
+                block: 9,
+            }),
+            Parser::ReadsOtherArguments => {
+                parsed
+                    .calls
+                    .iter_mut()
+                    .for_each(|call| call.arguments = Ok("{\"city\": \"Bonn\"}".to_owned()));
+            }
+            Parser::MissesTheFirst => drop(parsed.calls.remove(0)),
+        }
+        parsed
+    }
+    fn format_call(&self, call: &Call, _: &[ToolDefinition]) -> String {
+        format!("@{} {}\n", call.name, call.arguments_text())
+    }
+    fn format_results(&self, results: &[(Call, Outcome)], _: &[ToolDefinition]) -> String {
+        let line = |(call, outcome): &(Call, Outcome)| {
+            format!("={} {}", call.name, self.escape(&outcome.told_to_model()))
+        };
+        results.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+    fn escape<'t>(&self, data: &'t str) -> Cow<'t, str> {
+        if data.contains(['@', '＠']) {
+            data.replace('＠', "＠＠").replace('@', "＠").into()
+        } else {
+            data.into()
+        }
+    }
+    fn unescape<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        text.into()
+    }
+}
+
+struct Scanner {
+    held: String,
+    line: u32,
+    /// Where `held` begins.
+    at: usize,
+}
+
+impl TextScanner for Scanner {
+    fn push(&mut self, text: &str, sink: &mut dyn FnMut(Scanned<'_>)) {
+        for piece in text.split_inclusive('\n') {
+            self.held.push_str(piece);
+            if piece.ends_with('\n') {
+                self.tell(sink);
+            }
+        }
+    }
+    fn finish(&mut self, sink: &mut dyn FnMut(Scanned<'_>)) {
+        if !self.held.is_empty() {
+            self.tell(sink);
+        }
+    }
+}
+
+impl Scanner {
+    fn tell(&mut self, sink: &mut dyn FnMut(Scanned<'_>)) {
+        let line = std::mem::take(&mut self.held);
+        match read(&line) {
+            Line::Text => sink(Scanned::Text(&line)),
+            Line::Remark => {
+                let message = "a line that begins with # means nothing".to_owned();
+                let kind = FindingKind::Directive;
+                sink(Scanned::Remark(Finding { kind, at: self.at, line: self.line, column: 1, message }));
+                sink(Scanned::Text(&line));
+            }
+            Line::Call { name, arguments } => {
+                if !name.is_empty() {
+                    sink(Scanned::Opened { name });
+                }
+                match arguments {
+                    Ok(arguments) => {
+                        sink(Scanned::Arguments(arguments));
+                        sink(Scanned::Sealed);
+                    }
+                    Err(why) => sink(Scanned::Refused { why: why.to_owned(), raw: line.trim_end() }),
+                }
+            }
+        }
+        self.at += line.len();
+        self.line += 1;
+    }
+}
