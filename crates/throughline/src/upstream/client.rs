@@ -118,6 +118,7 @@ impl UpstreamClient {
             profile: self.profile(),
             think: Think::Split,
             offered: request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect(),
+            ..DecodeOptions::default()
         };
         let reply = Reply {
             decoder: StepDecoder::new(self.upstream.dialect, options),
