@@ -37,6 +37,7 @@ pub mod builtin;
 pub mod process;
 
 mod context;
+mod discovery;
 mod execute;
 mod function;
 mod naming;
@@ -48,6 +49,7 @@ mod tool;
 mod toolbox;
 
 pub use context::{Progress, ToolContext};
+pub use discovery::{Found, Verdict, Way, Withheld, discover};
 pub use execute::{Executor, ExecutorLimits, MESSAGE_CHARS_MAX, ToolCall};
 pub use function::{FunctionTool, IntoReply, Json, NoArguments, argument_schema, tool};
 pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX, closest_names};

@@ -43,14 +43,19 @@ impl Toggles {
 
     /// What holds for a tool: its own switch, else that of the longest part of its name that ends before a dot.
     pub fn of(&self, name: &ToolName) -> Toggle {
+        self.deciding(name).1
+    }
+
+    /// The same, with the name of the switch that decides; `None` = no switch is set for it.
+    pub fn deciding<'n>(&self, name: &'n ToolName) -> (Option<&'n str>, Toggle) {
         let mut part = name.as_str();
         loop {
             if let Some(toggle) = self.set.get(part) {
-                return *toggle;
+                return (Some(part), *toggle);
             }
             match part.rsplit_once('.') {
                 Some((parent, _)) => part = parent,
-                None => return self.default,
+                None => return (None, self.default),
             }
         }
     }

@@ -1,9 +1,45 @@
-//! System prompts: templates of the configuration, and what they know.
+//! System prompts: templates of the configuration, what they know, and what they cost.
 //!
-//! Only what an operator wrote into a prompt field is a template. What users, models and tools say never is.
+//! Only what an operator wrote into a prompt field is a template: what users, models and tools say is put in as it is and
+//! never read as one. Everything here is a function of what it is given; the clock and the person come in as [`Facts`].
+//!
+//! ```
+//! use throughline::config::Mode;
+//! use throughline::prompt::{Facts, Template, ToolsText, instructions};
+//!
+//! let template = Template::compile("You are {{ agent }}. Today is {{ date }}; call me {{ user }}.")?;
+//! let facts = Facts {
+//!     now: &"2026-11-21T14:05:00[UTC]".parse()?,
+//!     user: "Ada",
+//!     agent: "clerk",
+//!     model: "ollama/qwen3",
+//!     mode: Mode::Native,
+//!     tools: ToolsText::default().into(),
+//! };
+//! let rendered = instructions(Some(&template), &facts)?;
+//! assert_eq!(rendered.text, "You are clerk. Today is 2026-11-21; call me Ada.");
+//!
+//! let error = Template::compile("Hello {{ usr }}").unwrap_err();
+//! assert_eq!((error.line, error.column), (1, 10));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 // R: X5
 
+mod cache;
+mod definitions;
+mod macros;
+mod template;
+mod tokens;
+
+pub use cache::{Cache, Key};
+pub use definitions::{ToolText, ToolsText};
+pub use template::{FUEL_MAX, PROMPT_BYTES_MAX, Template, TemplateError};
+pub use tokens::{Counting, count, counting, estimate};
+
+use crate::config::Mode;
+use jiff::Zoned;
 use jiff::tz::TimeZone;
+use std::sync::Arc;
 
 /// Who sits in front of it, as far as templates are told.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,4 +55,52 @@ impl Default for User {
     fn default() -> Self {
         Self { name: "the user".to_owned(), time_zone: None }
     }
+}
+
+/// What a template can know.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// `{{ date }}` and `{{ time }}`.
+    pub now: &'a Zoned,
+    /// `{{ user }}`.
+    pub user: &'a str,
+    /// `{{ agent }}`.
+    pub agent: &'a str,
+    /// `{{ model }}`: `upstream/model`.
+    pub model: &'a str,
+    /// `{{ mode }}`.
+    pub mode: Mode,
+    /// `{{ tools }}`: empty unless the tools travel as text.
+    pub tools: Arc<ToolsText>,
+}
+
+/// A system prompt, ready to be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instructions {
+    /// The text; empty = there is none.
+    pub text: String,
+    /// Names given to `tools(…)` that are no source, group or tool of this agent.
+    pub unmatched: Vec<String>,
+}
+
+/// The system prompt of a turn: the template, and behind it the tools if they travel as text and the template has not
+/// placed them. Without them a model could not know how to call.
+///
+/// # Errors
+/// The template, with line and column.
+pub fn instructions(template: Option<&Template>, facts: &Facts<'_>) -> Result<Instructions, TemplateError> {
+    let rendered = match template {
+        Some(template) => template.render(facts)?,
+        None => template::Rendered::default(),
+    };
+    let mut text = rendered.text;
+    if rendered.tools == template::Placed::Nowhere && !facts.tools.is_empty() {
+        let kept = text.trim_end().len();
+        text.truncate(kept);
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&facts.tools.all());
+    }
+    Ok(Instructions { text, unmatched: rendered.unmatched })
 }

@@ -1,0 +1,110 @@
+//! `{{ tools }}` made once for each protocol and agent, until its settings or the registry change. R: X5
+
+use super::ToolsText;
+use crate::config::Protocol;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use throughline_tools::{Fingerprint, Toggle, Toggles};
+
+/// What the text depends on beside the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The text protocol.
+    pub protocol: Protocol,
+    /// The agent's name.
+    pub agent: String,
+    /// Whether it has tools.
+    pub tools: Toggle,
+    /// Which.
+    pub toggles: Toggles,
+}
+
+/// Texts for one registry.
+#[derive(Debug, Default)]
+pub struct Cache {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    registry: Option<Fingerprint>,
+    /// One for each protocol and agent, with the settings that it was made for: a configuration that is loaded again
+    /// and again leaves nothing behind.
+    texts: HashMap<(&'static str, String), (Key, Arc<ToolsText>)>,
+}
+
+impl Cache {
+    /// The text for `key`, made by `make` if it is not there for this registry.
+    pub fn get(
+        &self,
+        registry: Fingerprint,
+        key: Key,
+        make: impl FnOnce() -> ToolsText,
+    ) -> Arc<ToolsText> {
+        // A text is put in whole.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.registry != Some(registry) {
+            state.registry = Some(registry);
+            state.texts.clear();
+        }
+        let place = (key.protocol.name(), key.agent.clone());
+        match state.texts.get(&place) {
+            Some((made_for, text)) if *made_for == key => text.clone(),
+            _ => {
+                let text = Arc::new(make());
+                state.texts.insert(place, (key, text.clone()));
+                text
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use throughline_tools::{NoArguments, Registry, tool};
+
+    fn registry(names: &[&str]) -> Fingerprint {
+        let quiet = |name: &&str| tool(name, "", |_: NoArguments, _| async {});
+        let builder = names.iter().map(quiet).fold(Registry::builder(), |builder, tool| builder.tool(tool));
+        builder.build().unwrap_or_default().fingerprint()
+    }
+
+    // R: X5
+    #[test]
+    fn a_text_is_made_again_when_something_it_depends_on_has_changed_and_only_then() {
+        let cache = Cache::default();
+        let made = Cell::new(0);
+        let (one, two) = (registry(&["a.b"]), registry(&["a.b", "c.d"]));
+        let key = |agent: &str, protocol: Protocol, toggles: Toggles| Key {
+            protocol,
+            agent: agent.to_owned(),
+            tools: Toggle::On,
+            toggles,
+        };
+        let plain = || key("a", Protocol::Vcp, Toggles::default());
+        let check = |why: &str, registry: Fingerprint, key: Key, makings: usize| {
+            cache.get(registry, key, || {
+                made.set(made.get() + 1);
+                ToolsText::default()
+            });
+            assert_eq!(made.get(), makings, "{why}");
+        };
+        check("the first time", one, plain(), 1);
+        check("nothing has changed", one, plain(), 1);
+        check("another protocol", one, key("a", Protocol::Xml, Toggles::default()), 2);
+        check("another agent", one, key("b", Protocol::Vcp, Toggles::default()), 3);
+        check("the others are kept", one, plain(), 3);
+        check("other toggles", one, key("a", Protocol::Vcp, Toggles::default().set("a", Toggle::Off)), 4);
+        check("the old toggles again", one, plain(), 5);
+        check("a tool has come", two, plain(), 6);
+        check("for everybody", two, key("b", Protocol::Vcp, Toggles::default()), 7);
+        check("a tool has gone", one, plain(), 8);
+        assert_eq!(
+            cache.state.lock().unwrap().texts.len(),
+            1,
+            "what belongs to another registry is not kept"
+        );
+    }
+}

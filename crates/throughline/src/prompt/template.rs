@@ -1,0 +1,247 @@
+//! One template: compiled and tried out at start-up, rendered for each turn.
+
+use super::Facts;
+use super::definitions::{ToolText, ToolsText};
+use super::macros::{Macros, NAMES};
+use crate::closest::closest;
+use crate::config::Mode;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Most instructions that rendering one prompt may take.
+pub const FUEL_MAX: u64 = 50_000;
+/// Longest prompt that a template may make, in bytes.
+pub const PROMPT_BYTES_MAX: usize = 1 << 20;
+/// The only template of its environment.
+const NAME: &str = "prompt";
+
+/// A compiled prompt. Cheap to clone.
+#[derive(Clone)]
+pub struct Template {
+    source: Arc<str>,
+    environment: Arc<Environment<'static>>,
+}
+
+/// What is wrong with a template, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    /// One sentence.
+    pub message: String,
+    /// What would be right, if that is known.
+    pub help: Option<String>,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// The line itself.
+    pub text: String,
+    /// The bytes meant.
+    pub span: Range<usize>,
+}
+
+impl std::error::Error for TemplateError {}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { message, help, line, column, text, .. } = self;
+        write!(f, "{message} (line {line}, column {column} of the prompt: `{}`)", text.trim())?;
+        help.as_ref().map_or(Ok(()), |help| write!(f, "; {help}"))
+    }
+}
+
+/// A rendered template.
+#[derive(Debug, Default)]
+pub(super) struct Rendered {
+    pub(super) text: String,
+    pub(super) tools: Placed,
+    pub(super) unmatched: Vec<String>,
+}
+
+/// Whether the template has put the tools somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Placed {
+    #[default]
+    Nowhere,
+    Somewhere,
+}
+
+impl Template {
+    /// Reads a template and renders it once for each mode, with tools and without: what is wrong with it is said now and
+    /// not in the middle of a conversation.
+    ///
+    /// # Errors
+    /// Syntax, names that do not exist, and whatever goes wrong in the trial.
+    pub fn compile(source: &str) -> Result<Self, TemplateError> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL_MAX));
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment
+            .add_template_owned(NAME, source.to_owned())
+            .map_err(|error| TemplateError::new(source, &error))?;
+        let template = Self { source: source.into(), environment: Arc::new(environment) };
+        template.try_out()?;
+        Ok(template)
+    }
+
+    /// The text that it was made from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn try_out(&self) -> Result<(), TemplateError> {
+        let now = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+        let sample = ToolText {
+            name: "sample.tool".into(),
+            source: "sample".to_owned(),
+            definition: "sample".to_owned(),
+        };
+        let some = Arc::new(ToolsText { guide: "sample".to_owned(), tools: vec![sample] });
+        for mode in [Mode::Auto, Mode::Native, Mode::Text] {
+            for tools in [Arc::default(), some.clone()] {
+                let facts =
+                    Facts { now: &now, user: "user", agent: "agent", model: "upstream/model", mode, tools };
+                self.render(&facts)?;
+            }
+        }
+        // Names in branches that no trial has come through.
+        let names = self.environment.get_template(NAME).map(|template| template.undeclared_variables(false));
+        let globals: Vec<&str> = self.environment.globals().map(|(name, _)| name).collect();
+        let is_known = |name: &str| NAMES.contains(&name) || globals.contains(&name);
+        let mut unknown: Vec<String> = names.unwrap_or_default().into_iter().collect();
+        unknown.retain(|name| !is_known(name));
+        unknown.sort();
+        match unknown.first() {
+            None => Ok(()),
+            Some(name) => Err(TemplateError::unknown(&self.source, name)),
+        }
+    }
+
+    pub(super) fn render(&self, facts: &Facts<'_>) -> Result<Rendered, TemplateError> {
+        let macros = Macros::new(facts);
+        let mut out = Limited { text: Vec::new() };
+        let wrong = |error: &minijinja::Error| TemplateError::new(&self.source, error);
+        let template = self.environment.get_template(NAME).map_err(|error| wrong(&error))?;
+        template.render_captured_to(macros.context(), &mut out).map_err(|error| wrong(&error))?;
+        let told = macros.told();
+        Ok(Rendered {
+            // The engine writes texts.
+            text: String::from_utf8_lossy(&out.text).into_owned(),
+            tools: if told.times > 0 { Placed::Somewhere } else { Placed::Nowhere },
+            unmatched: told.unmatched,
+        })
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.source).finish()
+    }
+}
+
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+/// Output that ends at [`PROMPT_BYTES_MAX`]. // R: R2
+struct Limited {
+    text: Vec<u8>,
+}
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > PROMPT_BYTES_MAX {
+            return Err(io::Error::other("over the limit"));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TemplateError {
+    fn new(source: &str, error: &minijinja::Error) -> Self {
+        let line_start =
+            |line: usize| source.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let span = error.range().unwrap_or_else(|| {
+            let start = error.line().map_or(0, line_start);
+            start..start
+        });
+        let meant = source.get(span.clone()).unwrap_or("").trim();
+        let mut help = None;
+        let detail = error.detail().unwrap_or("");
+        let message = match error.kind() {
+            ErrorKind::UndefinedError => {
+                let name: String = meant.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                return match name.as_str() {
+                    "" => Self::at(source, span, "this has no value".to_owned(), None),
+                    name if NAMES.contains(&name) => {
+                        Self::at(source, span, format!("`{meant}` has no value"), None)
+                    }
+                    name => Self::unknown_at(source, span, name),
+                };
+            }
+            ErrorKind::OutOfFuel => format!("the template does not end within {FUEL_MAX} instructions"),
+            ErrorKind::WriteFailure => format!("the prompt is longer than {} KiB", PROMPT_BYTES_MAX >> 10),
+            ErrorKind::UnknownFilter => format!("there is no filter here: {detail}"),
+            ErrorKind::SyntaxError => {
+                help = Some("text with `{{` in it stands between {% raw %} and {% endraw %}".to_owned());
+                format!("this is not a template: {detail}")
+            }
+            kind if detail.is_empty() => kind.to_string(),
+            _ => detail.to_owned(),
+        };
+        Self::at(source, span, message, help)
+    }
+
+    /// A name that no trial has met, wherever it stands first.
+    fn unknown(source: &str, name: &str) -> Self {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let found = source.match_indices(name).map(|(at, _)| at..at + name.len()).find(|span| {
+            let in_tag = source[..span.start].rfind(['{', '}']).is_some_and(|at| {
+                source[..at].ends_with('{')
+                    || source[..at + 1].ends_with("{%")
+                    || source[at..].starts_with("{%")
+            });
+            in_tag && !source[..span.start].ends_with(is_word) && !source[span.end..].starts_with(is_word)
+        });
+        Self::unknown_at(source, found.unwrap_or(0..0), name)
+    }
+
+    fn unknown_at(source: &str, span: Range<usize>, name: &str) -> Self {
+        let listed = NAMES.map(|name| format!("`{name}`")).join(", ");
+        let help = match closest(name, NAMES) {
+            Some(near) => format!("did you mean `{near}`? there are {listed}"),
+            None => format!("there are {listed}"),
+        };
+        Self::at(source, span, format!("templates know no `{name}`"), Some(help))
+    }
+
+    fn at(source: &str, span: Range<usize>, message: String, help: Option<String>) -> Self {
+        let mut start = span.start.min(source.len());
+        while !source.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &source[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let text = source[line_start..].lines().next().unwrap_or("").to_owned();
+        Self {
+            message,
+            help,
+            line: before.matches('\n').count() + 1,
+            column: source[line_start..start].chars().count() + 1,
+            text,
+            span: start..span.end.clamp(start, source.len()),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! System prompts from outside: a template and what it may know in, a text or one mistake with its place out. R: X5
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use throughline::config::Mode;
+use throughline::prompt::{
+    FUEL_MAX, Facts, Instructions, PROMPT_BYTES_MAX, Template, ToolText, ToolsText, instructions,
+};
+
+/// Three tools of two sources, as a text protocol would have them.
+fn some_tools() -> ToolsText {
+    let tool = |name: &str, source: &str| ToolText {
+        name: name.into(),
+        source: source.to_owned(),
+        definition: format!("[{name}]"),
+    };
+    ToolsText {
+        guide: "GUIDE".to_owned(),
+        tools: vec![
+            tool("files.read", "mcp:files"),
+            tool("files.write", "mcp:files"),
+            tool("time.now", "builtin"),
+        ],
+    }
+}
+
+fn render(template: &str, mode: Mode, tools: ToolsText) -> Instructions {
+    let template = Template::compile(template).unwrap_or_else(|error| panic!("{template}\n{error}"));
+    let now = "2026-11-21T14:05:09+08:00[Asia/Shanghai]".parse().unwrap();
+    let facts = Facts {
+        now: &now,
+        user: "Ada {{ tools }} {% raw %}",
+        agent: "clerk",
+        model: "ollama/qwen3",
+        mode,
+        tools: Arc::new(tools),
+    };
+    instructions(Some(&template), &facts).unwrap()
+}
+
+fn check(template: &str, expected: &str) {
+    let rendered = render(template, Mode::Text, some_tools());
+    assert_eq!(rendered.text, expected, "{template}");
+    assert_eq!(rendered.unmatched, [""; 0], "{template}");
+}
+
+#[test]
+fn macros_tell_what_they_are_named_after() {
+    // The tools are placed first, so that nothing is appended.
+    for (template, expected) in [
+        ("{{ date }} {{ time }}", "2026-11-21 14:05"),
+        ("{{ date(\"%A, %-d %B %Y\") }}", "Saturday, 21 November 2026"),
+        ("{{ time(\"%H:%M:%S %Z\") }}", "14:05:09 CST"),
+        ("{{ agent }} at {{ model }} in {{ mode }}", "clerk at ollama/qwen3 in text"),
+        ("{% if mode == \"text\" %}yes{% else %}no{% endif %}", "yes"),
+        ("{% if tools %}some{% else %}none{% endif %}", "some"),
+    ] {
+        let rendered = render(&format!("{{{{ tools }}}}|{template}"), Mode::Text, some_tools());
+        assert_eq!(rendered.text.split_once('|').unwrap().1, expected, "{template}");
+    }
+}
+
+#[test]
+fn tools_are_told_where_the_template_says_and_else_at_the_end() {
+    let all = "GUIDE\n\n[files.read]\n\n[files.write]\n\n[time.now]";
+    check("Before.\n{{ tools }}\nAfter.", &format!("Before.\n{all}\nAfter."));
+    check("Be brief.\n", &format!("Be brief.\n\n{all}"));
+    check("{% if false %}{{ tools }}{% endif %}Be brief.", &format!("Be brief.\n\n{all}"));
+    check("", all);
+    for (names, expected) in [
+        ("\"mcp:files\"", "GUIDE\n\n[files.read]\n\n[files.write]"),
+        ("\"mcp\"", "GUIDE\n\n[files.read]\n\n[files.write]"),
+        ("\"files\"", "GUIDE\n\n[files.read]\n\n[files.write]"),
+        ("\"time.now\", \"builtin\", \"files.read\"", "GUIDE\n\n[files.read]\n\n[time.now]"),
+        ("", all),
+    ] {
+        check(&format!("{{{{ tools({names}) }}}}"), expected);
+    }
+    check("{{ tools(\"time\") }}-{{ tools(\"files.read\") }}", "GUIDE\n\n[time.now]-[files.read]");
+}
+
+#[test]
+fn without_a_template_the_tools_are_all_there_is() {
+    let now = "2026-11-21T14:05:09[UTC]".parse().unwrap();
+    let facts =
+        |tools| Facts { now: &now, user: "", agent: "", model: "", mode: Mode::Text, tools: Arc::new(tools) };
+    assert_eq!(instructions(None, &facts(some_tools())).unwrap().text, some_tools().all());
+    assert_eq!(instructions(None, &facts(ToolsText::default())).unwrap().text, "");
+}
+
+#[test]
+fn without_tools_nothing_is_said_of_them() {
+    for mode in [Mode::Auto, Mode::Native, Mode::Text] {
+        let rendered = render(
+            "Hi.{% if tools %} Tools:{% endif %} {{ tools }}{{ tools(\"mcp:files\") }}",
+            mode,
+            ToolsText::default(),
+        );
+        assert_eq!(rendered, Instructions { text: "Hi. ".to_owned(), unmatched: vec![] });
+    }
+}
+
+#[test]
+fn a_name_that_means_no_tool_is_told() {
+    let rendered = render("{{ tools(\"time\") }}{{ tools(\"tmie\") }}", Mode::Text, some_tools());
+    assert_eq!(rendered.unmatched, ["tmie"]);
+    assert_eq!(rendered.text, "GUIDE\n\n[time.now]");
+}
+
+// R: X4
+#[test]
+fn only_the_prompt_is_a_template() {
+    let mut tools = some_tools();
+    tools.tools[0].definition = "{{ user }} {% for x in [1] %}".to_owned();
+    let rendered = render("{{ user }}: {{ tools(\"files.read\") }}", Mode::Text, tools);
+    assert_eq!(rendered.text, "Ada {{ tools }} {% raw %}: GUIDE\n\n{{ user }} {% for x in [1] %}");
+    check(
+        "{{ tools }}{% raw %}{{ date }} <b>&amp;</b>{% endraw %}",
+        &format!("{}{{{{ date }}}} <b>&amp;</b>", some_tools().all()),
+    );
+}
+
+#[test]
+fn a_mistake_has_a_place() {
+    for (template, line, column, message) in [
+        ("Hi {{ usr }}", 1, 7, "templates know no `usr`"),
+        ("你好\n你好 {{ usre }}", 2, 7, "templates know no `usre`"),
+        ("{% if mode == \"none\" %}\n  {{ dte }}{% endif %}", 2, 6, "templates know no `dte`"),
+        ("{% if mode == \"text\" %}{{ tols }}{% endif %}", 1, 27, "templates know no `tols`"),
+        ("a\n{{ date", 2, 4, "this is not a template"),
+        ("{% iff tools %}", 1, 4, "this is not a template"),
+        ("{{ date(\"%!\") }}", 1, 4, "is not a format of a time"),
+        ("{{ date(1, 2) }}", 1, 4, "too many arguments"),
+        ("{{ tools(5) }}", 1, 4, "takes names"),
+        ("{{ user | nonsense }}", 1, 11, "there is no filter here"),
+        ("{% include \"other\" %}", 1, 4, "other"),
+        ("{{ user.name }}", 1, 4, "has no value"),
+    ] {
+        let error = Template::compile(template).err().unwrap_or_else(|| panic!("accepted: {template}"));
+        assert!(error.to_string().contains(message), "{template}\n{error}");
+        assert_eq!((error.line, error.column), (line, column), "{template}\n{error}");
+    }
+    let error = Template::compile("{{ usr }}").unwrap_err();
+    assert!(error.to_string().contains("did you mean `user`?"), "{error}");
+    let error = Template::compile("{\"a\": {{1}, {2}}}").unwrap_err();
+    assert!(error.to_string().contains("{% raw %}"), "{error}");
+}
+
+// R: R2
+#[test]
+fn a_template_ends() {
+    let endless = format!("{{% for i in range({FUEL_MAX}) %}}{{% endfor %}}");
+    let error = Template::compile(&endless).unwrap_err();
+    assert!(error.to_string().contains("does not end within 50000 instructions"), "{error}");
+    let long = format!("{{% for i in range(2000) %}}{}{{% endfor %}}", "x".repeat(PROMPT_BYTES_MAX / 1000));
+    let error = Template::compile(&long).unwrap_err();
+    assert!(error.to_string().contains("longer than 1024 KiB"), "{error}");
+    let just = "x".repeat(PROMPT_BYTES_MAX);
+    assert_eq!(render(&just, Mode::Native, ToolsText::default()).text.len(), PROMPT_BYTES_MAX);
+}
