@@ -32,7 +32,7 @@ pub enum Action {
     Validate {
         /// Which call.
         call: CallId,
-        /// To be repeated in the answer.
+        /// Number of the check, to be repeated in the answer.
         version: u32,
         /// Which tool.
         tool: ToolName,
@@ -51,6 +51,9 @@ pub enum Action {
         arguments: Arguments,
         /// Whether the model still talks.
         early: Early,
+        /// Of the definition that was decided about. If the tool has another one by now it must not be started; answer
+        /// with `Input::Redefined`.
+        fingerprint: String,
     },
     /// Stop a running tool and answer with `Input::ToolEnded` as it truthfully ended.
     CancelTool {

@@ -1,28 +1,28 @@
 //! The calls of a step: from final arguments to exactly one outcome.
 
 use crate::action::{Action, Early};
-use crate::canonical;
+use crate::approvals::Spoken;
 use crate::event::{Decision, EventKind, Progress, ToolResult};
 use crate::guard;
-use crate::id::ApprovalId;
-use crate::input::{Question, TimerId, Verdict};
-use crate::policy::{self, Ruling};
+use crate::input::{TimerId, Verdict};
+use crate::policy::{self, Case, Ruling};
 use crate::record::{Answer, CallState, Phase};
 use crate::result::{limit_output, outcome_of_broken};
 use crate::schedule::{self, Commit, Place, Stage};
-use crate::setup::{Concurrency, Effect, OfferedTool, Runs};
-use crate::turn::Machine;
+use crate::setup::{Concurrency, Effect, OfferedTool, Polling, Runs};
+use crate::turn::{Machine, Subject};
 use crate::wording;
+use std::collections::BTreeMap;
 use throughline_wire::{Arguments, CallId, NotStarted, Outcome, Output, Seal, Started};
 
 /// What is to be done about a call that is sealed.
 enum Move {
     /// Nothing now: something is being waited for.
     Wait,
-    /// It may start when the schedule has room.
-    Ready,
-    /// It never runs.
-    Refuse(Outcome),
+    /// It may start when the schedule has room, by this rule.
+    Ready(Option<String>),
+    /// It never runs; by this rule, if a rule says so.
+    Refuse(Outcome, Option<String>),
     /// A person is asked.
     Ask { rule: String, question: String },
 }
@@ -42,9 +42,9 @@ impl Machine<'_> {
                 continue;
             }
             match self.next_move(at, Commit::Done) {
-                Move::Wait | Move::Ready => {}
-                Move::Refuse(outcome) => {
-                    self.close(at, outcome);
+                Move::Wait | Move::Ready(_) => {}
+                Move::Refuse(outcome, rule) => {
+                    self.close_by(at, outcome, rule);
                     return true;
                 }
                 Move::Ask { rule, question } => {
@@ -75,6 +75,7 @@ impl Machine<'_> {
             return false;
         }
         let mut places = Vec::with_capacity(order.len());
+        let mut rules = BTreeMap::new();
         for at in &order {
             let stage = match &self.record.calls[*at].state {
                 CallState::Preparing => Stage::NotReady,
@@ -82,8 +83,11 @@ impl Machine<'_> {
                 CallState::Running { .. } => Stage::Running,
                 CallState::Closed { .. } => Stage::Closed,
                 CallState::Sealed => match self.next_move(*at, commit) {
-                    Move::Ready => Stage::Ready,
-                    Move::Wait | Move::Refuse(_) | Move::Ask { .. } => Stage::NotReady,
+                    Move::Ready(rule) => {
+                        rules.insert(*at, rule);
+                        Stage::Ready
+                    }
+                    Move::Wait | Move::Refuse(..) | Move::Ask { .. } => Stage::NotReady,
                 },
             };
             let tool = self.tool_of(*at);
@@ -96,14 +100,15 @@ impl Machine<'_> {
         }
         match schedule::next_start(&places, self.setup.execution) {
             Some(place) => {
-                self.start_tool(order[place], commit);
+                let rule = rules.remove(&order[place]).flatten();
+                self.start_tool(order[place], commit, rule);
                 true
             }
             None => false,
         }
     }
 
-    fn tool_of(&self, at: usize) -> Option<&OfferedTool> {
+    pub(crate) fn tool_of(&self, at: usize) -> Option<&OfferedTool> {
         self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool))
     }
 
@@ -114,7 +119,7 @@ impl Machine<'_> {
         let refuse = |why| match commit {
             // A contradiction may still come; nothing is said before the commit.
             Commit::Open => Move::Wait,
-            Commit::Done => Move::Refuse(Outcome::NotStarted(why)),
+            Commit::Done => Move::Refuse(Outcome::NotStarted(why), None),
         };
         if self.record.tools_off_after.is_some_and(|after| call.step > after) {
             return refuse(NotStarted::Limit { limit: "iterations_max".into() });
@@ -123,7 +128,7 @@ impl Machine<'_> {
             return refuse(NotStarted::Limit { limit: "calls_per_turn_max".into() });
         }
         match (&call.arguments, commit) {
-            (Some(Err((why, _))), Commit::Done) => return Move::Refuse(outcome_of_broken(why)),
+            (Some(Err((why, _))), Commit::Done) => return Move::Refuse(outcome_of_broken(why), None),
             (Some(Ok(_)), _) => {}
             _ => return Move::Wait,
         }
@@ -134,54 +139,66 @@ impl Machine<'_> {
         if !schedule::may_start(tool.effect, call.seal.unwrap_or(Seal::Balanced), commit, self.setup.start) {
             return Move::Wait;
         }
-        match self.live.checks.get(&call.id).filter(|(version, _)| *version == call.version) {
-            Some((_, Some(Verdict::Valid))) => {}
-            Some((_, Some(Verdict::Invalid { message }))) => {
+        let check = self.live.checks.get(&call.id);
+        let verdict = check.and_then(|check| match check.subject {
+            Subject::Arguments(version) if version == call.version => check.verdict.as_ref(),
+            _ => None,
+        });
+        match verdict {
+            Some(Verdict::Valid) => {}
+            Some(Verdict::Invalid { message }) => {
                 return refuse(NotStarted::InvalidArguments { message: message.clone() });
             }
-            Some((_, None)) | None => return Move::Wait,
+            None => return Move::Wait,
         }
         self.may_run(at, tool, commit)
     }
 
     fn may_run(&self, at: usize, tool: &OfferedTool, commit: Commit) -> Move {
-        let call = &self.record.calls[at];
+        let (call, Some(case)) = (&self.record.calls[at], self.case(at)) else { return Move::Wait };
         match &call.answer {
-            Some(Answer { decision: Decision::Approve, .. }) => return Move::Ready,
-            Some(Answer { decision: Decision::Deny, reason }) => {
-                return Move::Refuse(Outcome::Denied { reason: reason.clone() });
+            Some(Answer { decision: Decision::Deny, reason, .. }) => {
+                return Move::Refuse(Outcome::Denied { reason: reason.clone() }, None);
             }
-            None => {}
+            Some(answer) if answer.is_about(&case) => return Move::Ready(call.rule.clone()),
+            // It was given for something else: the call asks again. R: A3
+            Some(_) | None => {}
         }
-        let history = self.record.guard_history();
-        let polls = tool.polling == crate::setup::Polling::Poller;
-        let circles = match polls || history.is_empty() {
-            true => guard::Ruling::Run,
-            false => guard::ruling(&history, call.guard_key(), &self.setup.guard),
-        };
-        let ruling = match circles {
-            guard::Ruling::Run => policy::ruling(tool, &self.setup.approval),
-            guard::Ruling::Ask(cycle) => match policy::ask("loop_guard".into(), &self.setup.approval) {
-                Ruling::Ask { rule } => {
-                    let question = wording::loop_question(&tool.name, cycle);
-                    return if commit == Commit::Done { Move::Ask { rule, question } } else { Move::Wait };
-                }
-                ruling => ruling,
-            },
-            guard::Ruling::Stop(_) if commit == Commit::Open => return Move::Wait,
-            guard::Ruling::Stop(_) => {
-                return Move::Refuse(Outcome::NotStarted(NotStarted::Limit { limit: "loop_guard".into() }));
+        let ruling = match (self.ruling(&case), self.circles(at, tool)) {
+            (Ruling::Deny { rule, reason }, _) => Ruling::Deny { rule, reason },
+            (ruling, guard::Ruling::Run) => ruling,
+            (_, guard::Ruling::Ask(_)) => Ruling::Ask { rule: policy::name::LOOP_GUARD.into() },
+            (_, guard::Ruling::Stop(_)) if commit == Commit::Open => return Move::Wait,
+            (_, guard::Ruling::Stop(_)) => {
+                let limit = policy::name::LOOP_GUARD.into();
+                return Move::Refuse(Outcome::NotStarted(NotStarted::Limit { limit }), None);
             }
         };
-        match (ruling, commit) {
-            (Ruling::Allow, _) => Move::Ready,
+        match (ruling.answered_by(&self.setup.approval), commit) {
+            (Ruling::Allow { rule }, _) => Move::Ready(Some(rule)),
             (_, Commit::Open) => Move::Wait,
             (Ruling::Ask { rule }, Commit::Done) => {
-                let arguments = call.arguments.as_ref().and_then(|arguments| arguments.as_ref().ok());
-                let question = wording::question(tool, arguments);
+                let question = match (self.circles(at, tool), rule.as_str()) {
+                    (guard::Ruling::Ask(cycle), policy::name::LOOP_GUARD) => {
+                        wording::loop_question(&tool.name, cycle)
+                    }
+                    (_, policy::name::REDEFINED) => wording::redefined_question(tool),
+                    _ => wording::question(tool, Some(case.arguments)),
+                };
                 Move::Ask { rule, question }
             }
-            (Ruling::Deny { reason }, Commit::Done) => Move::Refuse(Outcome::Denied { reason: Some(reason) }),
+            (Ruling::Deny { rule, reason }, Commit::Done) => {
+                Move::Refuse(Outcome::Denied { reason: Some(reason) }, Some(rule))
+            }
+        }
+    }
+
+    /// What the loop guard says.
+    fn circles(&self, at: usize, tool: &OfferedTool) -> guard::Ruling {
+        let history = self.record.guard_history();
+        match tool.polling == Polling::Poller || history.is_empty() {
+            true => guard::Ruling::Run,
+            false => guard::ruling(&history, self.record.calls[at].guard_key(), &self.setup.guard),
         }
     }
 
@@ -195,37 +212,17 @@ impl Machine<'_> {
             self.close(at, Outcome::Cancelled(Started::No));
             return;
         }
-        let (Some(tool), Some(Ok(arguments))) = (self.tool_of(at), &call.arguments) else { return };
-        let (tool, arguments) = (tool.name.clone(), arguments.clone());
-        self.live.checks.insert(id.clone(), (version, None));
-        self.act(Action::Validate { call: id, version, tool, arguments });
-    }
-
-    fn ask(&mut self, at: usize, rule: String, question: String) {
-        let call = &self.record.calls[at];
-        let approval_id = ApprovalId::new(format!("{}.a{}", call.id, call.questions + 1));
-        let arguments = match &call.arguments {
-            Some(Ok(arguments)) => canonical::text(&arguments.value),
-            _ => String::new(),
-        };
-        let limit = self.setup.limits.approval_ms_max;
-        let expires_at = limit.map(|ms| self.now.saturating_add_unsigned(ms));
-        let request = EventKind::ApprovalRequest {
-            approval_id: approval_id.clone(),
-            question,
-            rule,
-            expires_at,
-            arguments_hash: canonical::hash_text(&[call.wire_name.as_str(), &arguments]),
-        };
-        self.emit(self.about_call(at), request);
-        if let Some(at) = expires_at {
-            self.timer_at(TimerId::Approval(approval_id), at);
+        if let Some(arguments) = call.effective().cloned() {
+            self.check(at, arguments, Subject::Arguments(version));
         }
     }
 
-    pub(crate) fn start_tool(&mut self, at: usize, commit: Commit) {
-        let call = &self.record.calls[at];
-        let (Some(tool), Some(Ok(arguments))) = (self.tool_of(at), &call.arguments) else { return };
+    pub(crate) fn start_tool(&mut self, at: usize, commit: Commit, rule: Option<String>) {
+        let (call, Some(Case { tool, fingerprint, arguments })) = (&self.record.calls[at], self.case(at))
+        else {
+            return;
+        };
+        let fingerprint = fingerprint.to_owned();
         let early = match commit {
             Commit::Open => Early::Yes,
             Commit::Done => Early::No,
@@ -238,15 +235,19 @@ impl Machine<'_> {
         };
         self.emit(
             self.about_call(at),
-            EventKind::ToolStart { early: early == Early::Yes, attempt, client_id },
+            EventKind::ToolStart { early: early == Early::Yes, attempt, rule, client_id },
         );
-        self.act(Action::StartTool { call: id.clone(), attempt, tool: name, arguments, early });
+        self.act(Action::StartTool { call: id.clone(), attempt, tool: name, arguments, early, fingerprint });
         let due = self.now.saturating_add_unsigned(timeout_ms.saturating_add(grace_ms));
         self.timer_at(TimerId::Tool { call: id, attempt }, due);
     }
 
     /// The one and only end of a call.
     pub(crate) fn close(&mut self, at: usize, outcome: Outcome) {
+        self.close_by(at, outcome, None);
+    }
+
+    fn close_by(&mut self, at: usize, outcome: Outcome, rule: Option<String>) {
         let call = &self.record.calls[at];
         if call.is_closed() {
             return;
@@ -266,18 +267,13 @@ impl Machine<'_> {
             Outcome::NotStarted(_) | Outcome::Cancelled(Started::No) | Outcome::Denied { .. } => None,
             _ => ran,
         };
-        self.emit(self.about_call(at), EventKind::ToolResult(ToolResult::new(&outcome, ran, seen)));
+        let is_denied = matches!(outcome, Outcome::Denied { .. });
+        let rule = rule.or_else(|| self.record.calls[at].rule.clone()).filter(|_| is_denied);
+        let result = ToolResult { rule, ..ToolResult::new(&outcome, ran, seen) };
+        self.emit(self.about_call(at), EventKind::ToolResult(result));
     }
 
     // --- what tools and people say ---
-
-    pub(crate) fn validated(&mut self, call: &CallId, version: u32, verdict: Verdict) {
-        if let Some((asked, answer @ None)) = self.live.checks.get_mut(call)
-            && *asked == version
-        {
-            *answer = Some(verdict);
-        }
-    }
 
     pub(crate) fn tool_progress(&mut self, call: &CallId, attempt: u32, progress: Progress) {
         if let Some(at) = self.running(call, attempt)
@@ -293,57 +289,11 @@ impl Machine<'_> {
         }
     }
 
-    fn running(&self, call: &CallId, attempt: u32) -> Option<usize> {
+    pub(crate) fn running(&self, call: &CallId, attempt: u32) -> Option<usize> {
         self.record.call(call).filter(|at| {
             let call = &self.record.calls[*at];
             matches!(call.state, CallState::Running { .. }) && call.attempts == attempt
         })
-    }
-
-    pub(crate) fn answered(
-        &mut self,
-        question: &Question,
-        decision: Decision,
-        by: &str,
-        reason: Option<String>,
-    ) {
-        let asked: Vec<usize> = (0..self.record.calls.len())
-            .filter(|at| match (&self.record.calls[*at].state, question) {
-                (CallState::Asked { approval, .. }, Question::One(id)) => approval == id,
-                (CallState::Asked { .. }, Question::All) => true,
-                _ => false,
-            })
-            .collect();
-        for at in asked {
-            self.resolve(at, decision, by, reason.clone());
-        }
-    }
-
-    /// Records an answer; a denial closes the call in the same breath.
-    pub(crate) fn resolve(&mut self, at: usize, decision: Decision, by: &str, reason: Option<String>) {
-        let CallState::Asked { approval, .. } = &self.record.calls[at].state else { return };
-        let resolved = EventKind::ApprovalResolved {
-            approval_id: approval.clone(),
-            decision,
-            by: by.to_owned(),
-            reason: reason.clone(),
-            arguments_diff: None,
-            remember: None,
-        };
-        self.emit(self.about_call(at), resolved);
-        if decision == Decision::Deny && !matches!(by, "stop" | "cancel") {
-            self.close(at, Outcome::Denied { reason });
-        }
-    }
-
-    pub(crate) fn question_expired(&mut self, approval: &ApprovalId) {
-        let question = Question::One(approval.clone());
-        self.answered(
-            &question,
-            Decision::Deny,
-            "timer",
-            Some(wording::expired(self.setup.limits.approval_ms_max)),
-        );
     }
 
     // --- stopping one call --- R: T8
@@ -361,7 +311,7 @@ impl Machine<'_> {
             }
             CallState::Sealed => self.close(at, Outcome::Cancelled(Started::No)),
             CallState::Asked { .. } => {
-                self.resolve(at, Decision::Deny, "cancel", None);
+                self.resolve(at, &Spoken::no("cancel", None), None);
                 self.close(at, Outcome::Cancelled(Started::No));
             }
             CallState::Running { .. } => self.cancel_running(at),

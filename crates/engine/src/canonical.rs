@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fmt::Write;
+use throughline_wire::Arguments;
 
 /// Compact JSON with the members of every object in order of their keys.
 pub(crate) fn text(value: &Value) -> String {
@@ -53,10 +54,25 @@ pub(crate) fn hash(texts: &[&str]) -> u64 {
     hash
 }
 
-/// The hash as an approval shows it. An approval is bound by our own id to one version of one call; the hash lets a
-/// person or a log reader see that two questions are about the same thing.
-pub(crate) fn hash_text(texts: &[&str]) -> String {
-    format!("{:016x}", hash(texts))
+/// BLAKE3, in hex, of arguments that mean the same: what an answer is given for, and bound to. Numbers that a value may
+/// have rounded are told apart by their text. R: A3
+pub(crate) fn arguments_hash(arguments: &Arguments) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(text(&arguments.value).as_bytes());
+    if has_fractions(&arguments.value) {
+        hasher.update(&[0xff]).update(arguments.text.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Whether there is a number that is kept as a floating point number, as too large ones are.
+fn has_fractions(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_fractions),
+        Value::Object(members) => members.values().any(has_fractions),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
 }
 
 /// A number that looks random and is not: SplitMix64 of a nonce and a place.

@@ -1,7 +1,8 @@
 //! From the last outcome of a step to the next step, or to the end of the turn.
 
 use crate::action::Action;
-use crate::event::{BlockStart, Decision, EventKind, Fault, SessionStats, TurnStatus};
+use crate::approvals::Spoken;
+use crate::event::{BlockStart, EventKind, Fault, SessionStats, TurnStatus};
 use crate::guard;
 use crate::record::{CallState, Phase, StepEnd, code};
 use crate::schedule::Commit;
@@ -160,7 +161,7 @@ impl Machine<'_> {
                     self.cancel_running(at);
                     continue;
                 }
-                CallState::Asked { .. } => self.resolve(at, Decision::Deny, "stop", None),
+                CallState::Asked { .. } => self.resolve(at, &Spoken::no("stop", None), None),
                 CallState::Preparing | CallState::Sealed => {}
             }
             self.close(at, self.outcome_when_stopped(at, by_user));
@@ -195,7 +196,8 @@ impl Machine<'_> {
                 let due = since.saturating_add_unsigned(tool.map_or(0, |tool| tool.timeout_ms));
                 self.timer_at(timer, due);
             } else if goes_on && committed && again && self.arguments_of(at).is_some() {
-                self.start_tool(at, Commit::Done);
+                let rule = self.record.calls[at].rule.clone();
+                self.start_tool(at, Commit::Done, rule);
             } else {
                 self.close(at, Outcome::Unknown);
             }
@@ -240,7 +242,7 @@ impl Machine<'_> {
         for at in self.calls_of_step() {
             match &self.record.calls[at].state {
                 CallState::Sealed => self.sealed(at),
-                CallState::Asked { approval, expires_at } => {
+                CallState::Asked { approval, expires_at, .. } => {
                     // The answer may come in the new process, and then needs the check.
                     let timer = crate::input::TimerId::Approval(approval.clone());
                     let due = *expires_at;

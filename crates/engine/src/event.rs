@@ -5,6 +5,7 @@
 //! know ([`EventKind::Unrecognised`]).
 
 use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
+use crate::policy::Remembered;
 use crate::setup::Effect;
 use crate::waterfall::Segment;
 use serde::{Deserialize, Serialize};
@@ -156,6 +157,9 @@ pub enum EventKind {
     ApprovalRequest {
         /// The key of the answer.
         approval_id: ApprovalId,
+        /// What kind of question; absent = whether a call may run.
+        #[serde(default, skip_serializing_if = "QuestionKind::is_call")]
+        kind: QuestionKind,
         /// What is asked.
         question: String,
         /// The rule that asks.
@@ -163,8 +167,12 @@ pub enum EventKind {
         /// When it counts as denied; absent = never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Millis>,
-        /// Hash of the canonical arguments that the answer is bound to.
+        /// Hash of the canonical arguments that the answer is bound to, BLAKE3 in hex.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         arguments_hash: String,
+        /// Of the tool's definition that the answer is bound to.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        fingerprint: String,
     },
     /// The question is answered.
     ApprovalResolved {
@@ -172,24 +180,46 @@ pub enum EventKind {
         approval_id: ApprovalId,
         /// The answer.
         decision: Decision,
-        /// Who answered: a person's name, `timer`, `stop`, `cancel`, `reset`.
+        /// Who answered: a person's name, `timer`, `stop`, `cancel`, `remembered`.
         by: String,
         /// Why; a denial's reason is told to the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// How the person changed the arguments.
+        /// The arguments as the person changed them: the tool runs with these.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// What differs from what the model wrote: `[{path, from, to}]`, by JSON pointer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments_diff: Option<Value>,
         /// For how long the answer holds: `call`, `turn`, `conversation`, `always`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remember: Option<String>,
+        /// What is kept of it, for whoever keeps what holds longer than the turn. Unreadable = nothing is kept, and
+        /// the next call asks again.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_understood")]
+        remembered: Option<Box<Remembered>>,
+    },
+    /// A tool is no longer defined as it was offered. With a `tool_id`: what was said about this call holds no more, and
+    /// it asks again. R: A3
+    ToolRedefined {
+        /// Which tool.
+        tool_name: ToolName,
+        /// Of the new definition.
+        fingerprint: String,
+        /// The start of the call that was not made because of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
     },
     /// The intent: durable before the tool runs. R: S3
     ToolStart {
         /// Before the step's commit.
         early: bool,
-        /// From 1; again only after `tool_input_reset`, or after a crash for tools that may be repeated.
+        /// From 1; again only after `tool_input_reset` or `tool_redefined`, or after a crash for tools that may be
+        /// repeated.
         attempt: u32,
+        /// The rule that let it run, or that a person was asked by. R: A1
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
         /// The client that is asked to run it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<String>,
@@ -275,6 +305,35 @@ fn is_zero(n: &u32) -> bool {
 
 fn is_function(kind: &CallKind) -> bool {
     *kind == CallKind::Function
+}
+
+/// A value that a later release may have written: what cannot be understood of it is left out as a whole.
+fn if_understood<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
+}
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// Whether a call may run.
+    #[default]
+    Call,
+    /// A running tool asks for something.
+    Elicitation,
+    /// Of a kind that this release does not know.
+    #[serde(other)]
+    Unrecognised,
+}
+
+impl QuestionKind {
+    fn is_call(&self) -> bool {
+        *self == QuestionKind::Call
+    }
 }
 
 /// Content of `block_start`; `kind` on the wire tells which.
@@ -399,6 +458,9 @@ pub struct ToolResult {
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
+    /// Of a denied call: the rule that denied it, or that a person was asked by. R: A1
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// When the tool started; absent if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Millis>,

@@ -5,8 +5,8 @@
 //! `tests/vectors` has what logs fold to, for folds in other languages.
 
 use crate::event::{
-    BlockStart, CallStatus, Event, EventKind, Fault, Progress, SessionStats, ToolError, ToolInput,
-    ToolResult, TurnStatus, WaitReason,
+    BlockStart, CallStatus, Event, EventKind, Fault, Progress, QuestionKind, SessionStats, ToolError,
+    ToolInput, ToolResult, TurnStatus, WaitReason,
 };
 use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 use crate::record::{add, code, commits};
@@ -168,6 +168,9 @@ pub struct ToolCall {
     /// The text of arguments that cannot be read, and why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
+    /// The arguments that a person put in place of those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran_with: Option<Value>,
     /// Why the arguments cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -177,6 +180,9 @@ pub struct ToolCall {
     /// The open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// The rule that let it run or denied it, or that a person was asked by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// It was started while the model still talked.
     pub early: bool,
     /// Starts so far.
@@ -223,6 +229,12 @@ pub struct Approval {
     /// When it counts as denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+    /// Of the arguments that an answer is bound to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arguments_hash: String,
+    /// Of the definition that an answer is bound to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fingerprint: String,
 }
 
 /// What is being waited for.
@@ -354,6 +366,7 @@ impl Message {
             | EventKind::ToolInput(_)
             | EventKind::ApprovalRequest { .. }
             | EventKind::ApprovalResolved { .. }
+            | EventKind::ToolRedefined { .. }
             | EventKind::ToolStart { .. }
             | EventKind::ToolProgress(_)
             | EventKind::ToolResult(_) => {
@@ -473,6 +486,7 @@ impl ToolCall {
             EventKind::ToolInputReset => {
                 self.input_text.clear();
                 self.arguments = None;
+                self.ran_with = None;
                 self.seal = None;
                 self.approval = None;
                 self.progress = None;
@@ -487,22 +501,44 @@ impl ToolCall {
                 self.input_summary = input_summary.clone();
                 self.status = Some(CallStatus::Queued);
             }
-            EventKind::ApprovalRequest { approval_id, question, rule, expires_at, .. } => {
+            EventKind::ApprovalRequest {
+                approval_id,
+                kind: QuestionKind::Call,
+                question,
+                rule,
+                expires_at,
+                arguments_hash,
+                fingerprint,
+            } => {
                 self.approval = Some(Approval {
                     approval_id: approval_id.clone(),
                     question: question.clone(),
                     rule: rule.clone(),
                     expires_at: *expires_at,
+                    arguments_hash: arguments_hash.clone(),
+                    fingerprint: fingerprint.clone(),
                 });
                 self.status = Some(CallStatus::AwaitingApproval);
             }
-            EventKind::ApprovalResolved { .. } => {
-                self.approval = None;
-                self.status = Some(CallStatus::Queued);
+            EventKind::ApprovalResolved { approval_id, arguments, .. } => {
+                if self.approval.take_if(|open| open.approval_id == *approval_id).is_some() {
+                    self.ran_with = arguments.clone().or(self.ran_with.take());
+                    self.status = Some(CallStatus::Queued);
+                }
             }
-            EventKind::ToolStart { early, attempt, .. } => {
+            EventKind::ToolRedefined { attempt, .. } => {
+                let starts = self.status == Some(CallStatus::Running) && *attempt == Some(self.attempts);
+                if starts || self.approval.is_some() {
+                    self.approval = None;
+                    self.early = false;
+                    self.started_at = None;
+                    self.status = Some(CallStatus::Queued);
+                }
+            }
+            EventKind::ToolStart { early, attempt, rule, .. } => {
                 self.early = *early;
                 self.attempts = *attempt;
+                self.rule = rule.clone();
                 self.started_at = Some(event.timestamp);
                 self.progress = None;
                 self.output.clear();
@@ -533,6 +569,7 @@ impl ToolCall {
         self.output_size = result.output_size;
         self.output_summary = result.output_summary.clone();
         self.error = result.error.clone();
+        self.rule = result.rule.clone().or(self.rule.take());
         self.started_at = result.started_at;
         self.duration_ms = result.duration_ms;
         self.seen_by_model = result.seen_by_model;

@@ -2,9 +2,10 @@
 
 use crate::event::{Decision, Progress};
 use crate::id::{ApprovalId, Millis, UserMessageId};
+use crate::policy::Remember;
 use crate::steering::QueuedMessage;
 use serde::{Deserialize, Serialize};
-use throughline_wire::{CallId, Outcome, StepEvent};
+use throughline_wire::{CallId, Outcome, StepEvent, ToolName};
 
 /// What enters the machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +34,7 @@ pub enum Input {
     Validated {
         /// Which call.
         call: CallId,
-        /// As in the action: an answer to an earlier version of the arguments is ignored.
+        /// As in the action: the answer to a check that no longer matters is ignored.
         version: u32,
         /// What the schema says.
         verdict: Verdict,
@@ -66,6 +67,25 @@ pub enum Input {
         by: String,
         /// Why; a denial's reason is told to the model.
         reason: Option<String>,
+        /// `arguments_hash` of the question as whoever answers has seen it. If it is another one by now, the answer is
+        /// refused (problem `stale_answer`); `None` = not compared. R: A3
+        arguments_hash: Option<String>,
+        /// An approval with these arguments instead. They are checked first: if they do not fit, or a rule denies them,
+        /// the question stays open (problem `invalid_edit`). Only for one question at a time. R: A2
+        arguments: Option<serde_json::Value>,
+        /// What is to be kept of the answer.
+        remember: Option<Remember>,
+    },
+    /// A tool is no longer defined as it was offered: whoever allowed it allowed something else, so what has not been
+    /// started asks again. R: A3
+    Redefined {
+        /// Which tool.
+        tool: ToolName,
+        /// Of its new definition.
+        fingerprint: String,
+        /// The start that was not made because of it: an [`Action::StartTool`](crate::Action::StartTool) whose
+        /// fingerprint is not that of the definition that is there now.
+        start: Option<(CallId, u32)>,
     },
     /// The user says something while the turn runs. One whose id is known changes nothing. R: T14
     UserMessage(QueuedMessage),
@@ -87,6 +107,15 @@ pub enum Input {
         /// Which.
         id: TimerId,
     },
+}
+
+impl Input {
+    /// An answer without conditions: nothing compared, nothing changed, nothing kept.
+    pub fn answer(question: Question, decision: Decision, by: &str, reason: Option<String>) -> Self {
+        let by = by.to_owned();
+        let (arguments_hash, arguments, remember) = (None, None, None);
+        Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember }
+    }
 }
 
 /// Which question is answered.

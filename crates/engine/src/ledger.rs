@@ -77,6 +77,10 @@ fn pair(call: &CallRecord) -> Option<(Call, Outcome)> {
         name: call.wire_name.clone(),
         kind: call.kind,
         arguments,
+        ran_with: call
+            .ran_with
+            .clone()
+            .filter(|ran_with| call.written().is_none_or(|written| written.value != ran_with.value)),
     };
     Some((call, outcome.clone()))
 }

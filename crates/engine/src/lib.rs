@@ -9,9 +9,11 @@
 pub mod fold;
 
 mod action;
+mod approvals;
 mod calls;
 mod canonical;
 mod closest;
+mod diff;
 mod ending;
 mod event;
 mod guard;
@@ -34,16 +36,20 @@ mod wording;
 
 pub use action::{Action, Beside, Early, Out};
 pub use event::{
-    BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, SessionStats,
-    ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
+    BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, QuestionKind,
+    SessionStats, ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
 };
 pub use guard::LoopGuard;
 pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 pub use input::{Deadline, FailureKind, Input, Question, TimerId, UpstreamFailure, Verdict};
 pub use outbox::{Append, Outbox, Released};
+pub use policy::{
+    ArgumentTest, Confirm, Constraints, Decide, Patterns, Policy, Remember, Remembered, Rule, Ruling, Scope,
+    explain,
+};
 pub use setup::{
-    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Polling, RetryPolicy, Runs,
-    StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling,
+    RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
 pub use steering::{QueuedMessage, When};
 pub use turn::Turn;

@@ -6,14 +6,18 @@
 
 use crate::action::Beside;
 use crate::canonical;
-use crate::event::{BlockKind, BlockStart, Decision, Event, EventKind, Fault, TurnStatus, WaitReason};
+use crate::event::{
+    BlockKind, BlockStart, Decision, Event, EventKind, Fault, QuestionKind, TurnStatus, WaitReason,
+};
 use crate::guard;
 use crate::id::{ApprovalId, Millis, Seq, UserMessageId};
-use crate::setup::{Polling, TurnSetup};
+use crate::policy::{Case, Remembered};
+use crate::setup::{OfferedTool, Polling, TurnSetup};
 use crate::waterfall::Waterfall;
+use std::collections::BTreeMap;
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, FinishReason, Outcome, ProviderState, RawArguments, Seal, Slot,
-    UpstreamCallId, Usage, UserPart, WireName,
+    ToolName, UpstreamCallId, Usage, UserPart, WireName,
 };
 
 /// `source` of a tool that the provider ran itself.
@@ -105,6 +109,10 @@ pub(crate) struct Record {
     pub ended: Option<TurnStatus>,
     /// How often another process took over.
     pub epoch: u64,
+    /// Of tools that have another definition than was offered.
+    pub fingerprints: BTreeMap<ToolName, String>,
+    /// What people have said in this turn, oldest first.
+    pub remembered: Vec<Remembered>,
 }
 
 /// A message that the user sent in mid-turn.
@@ -174,13 +182,17 @@ pub(crate) struct CallRecord {
     /// Argument text so far.
     pub text: String,
     pub arguments: Option<Result<Arguments, (BrokenCall, RawArguments)>>,
+    /// What a person put in their place.
+    pub ran_with: Option<Arguments>,
     pub seal: Option<Seal>,
-    /// How often the arguments were void.
+    /// How often the arguments were void or changed, or the tool was.
     pub version: u32,
     /// How often it was started.
     pub attempts: u32,
     /// How often a person was asked.
     pub questions: u32,
+    /// The rule that it was last asked about or started by.
+    pub rule: Option<String>,
     /// The answer.
     pub answer: Option<Answer>,
     /// Output so far of the current start.
@@ -198,6 +210,8 @@ pub(crate) enum CallState {
     Asked {
         approval: ApprovalId,
         expires_at: Option<Millis>,
+        arguments_hash: String,
+        fingerprint: String,
     },
     Running {
         since: Millis,
@@ -208,10 +222,21 @@ pub(crate) enum CallState {
     },
 }
 
+/// What was answered, and about what exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub decision: Decision,
     pub reason: Option<String>,
+    arguments_hash: String,
+    fingerprint: String,
+}
+
+impl Answer {
+    /// It was given about this very thing. R: A3
+    pub(crate) fn is_about(&self, case: &Case<'_>) -> bool {
+        self.fingerprint == case.fingerprint
+            && self.arguments_hash == canonical::arguments_hash(case.arguments)
+    }
 }
 
 /// Most bytes of partial output kept of a running tool.
@@ -220,6 +245,17 @@ const PARTIAL_BYTES_MAX: usize = 64 << 10;
 impl CallRecord {
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, CallState::Closed { .. })
+    }
+
+    /// The arguments as the model wrote them.
+    pub(crate) fn written(&self) -> Option<&Arguments> {
+        self.arguments.as_ref().and_then(|arguments| arguments.as_ref().ok())
+    }
+
+    /// The arguments that it would run with.
+    pub(crate) fn effective(&self) -> Option<&Arguments> {
+        let written = self.written()?;
+        Some(self.ran_with.as_ref().unwrap_or(written))
     }
 
     /// Its place in the recorded order.
@@ -236,6 +272,11 @@ impl Record {
 
     pub(crate) fn call(&self, id: &CallId) -> Option<usize> {
         self.calls.iter().rposition(|call| call.id == *id)
+    }
+
+    /// Of a tool's definition as it is now.
+    pub(crate) fn fingerprint_of<'a>(&'a self, tool: &'a OfferedTool) -> &'a str {
+        self.fingerprints.get(&tool.name).unwrap_or(&tool.fingerprint)
     }
 
     /// The call that a slot of the current step means now.
@@ -341,10 +382,12 @@ impl Record {
                     superseded: false,
                     text: String::new(),
                     arguments: None,
+                    ran_with: None,
                     seal: None,
                     version: 0,
                     attempts: 0,
                     questions: 0,
+                    rule: None,
                     answer: None,
                     partial: String::new(),
                     progress_events: 0,
@@ -366,6 +409,15 @@ impl Record {
                 self.ended = Some(*status);
             }
             kind => {
+                match kind {
+                    EventKind::ToolRedefined { tool_name, fingerprint, .. } => {
+                        self.fingerprints.insert(tool_name.clone(), fingerprint.clone());
+                    }
+                    EventKind::ApprovalResolved { remembered: Some(remembered), .. } => {
+                        self.remembered.push((**remembered).clone());
+                    }
+                    _ => {}
+                }
                 if let Some(at) = event.tool_id.as_ref().and_then(|id| self.call(id)) {
                     self.calls[at].absorb(kind, event.timestamp, setup);
                 }
@@ -462,25 +514,67 @@ impl CallRecord {
                 self.text.clear();
                 self.arguments = None;
                 self.seal = None;
+                self.ran_with = None;
+                self.rule = None;
                 self.answer = None;
                 self.version += 1;
                 self.state = CallState::Preparing;
+            }
+            EventKind::ToolRedefined { attempt, .. } => {
+                let starts =
+                    matches!(self.state, CallState::Running { .. }) && *attempt == Some(self.attempts);
+                if starts || matches!(self.state, CallState::Sealed | CallState::Asked { .. }) {
+                    self.rule = None;
+                    self.answer = None;
+                    self.version += 1;
+                    self.state = CallState::Sealed;
+                }
             }
             EventKind::ToolInput(input) => {
                 self.arguments = Some(input.arguments());
                 self.seal = input.seal;
                 self.state = CallState::Sealed;
             }
-            EventKind::ApprovalRequest { approval_id, expires_at, .. } => {
+            EventKind::ApprovalRequest {
+                approval_id,
+                kind: QuestionKind::Call,
+                rule,
+                expires_at,
+                arguments_hash,
+                fingerprint,
+                ..
+            } => {
                 self.questions += 1;
-                self.state = CallState::Asked { approval: approval_id.clone(), expires_at: *expires_at };
+                self.rule = Some(rule.clone());
+                self.state = CallState::Asked {
+                    approval: approval_id.clone(),
+                    expires_at: *expires_at,
+                    arguments_hash: arguments_hash.clone(),
+                    fingerprint: fingerprint.clone(),
+                };
             }
-            EventKind::ApprovalResolved { decision, reason, .. } => {
-                self.answer = Some(Answer { decision: *decision, reason: reason.clone() });
+            EventKind::ApprovalResolved { approval_id, decision, reason, arguments, .. } => {
+                let CallState::Asked { approval, arguments_hash, fingerprint, .. } = &mut self.state else {
+                    return;
+                };
+                if approval != approval_id {
+                    return;
+                }
+                let (mut arguments_hash, fingerprint) =
+                    (std::mem::take(arguments_hash), std::mem::take(fingerprint));
+                if let Some(edited) = arguments {
+                    let edited = Arguments::from_value(edited.clone());
+                    arguments_hash = canonical::arguments_hash(&edited);
+                    self.ran_with = Some(edited);
+                    self.version += 1;
+                }
+                let reason = reason.clone();
+                self.answer = Some(Answer { decision: *decision, reason, arguments_hash, fingerprint });
                 self.state = CallState::Sealed;
             }
-            EventKind::ToolStart { attempt, .. } => {
+            EventKind::ToolStart { attempt, rule, .. } => {
                 self.attempts = *attempt;
+                self.rule = rule.clone();
                 self.partial.clear();
                 self.progress_events = 0;
                 self.state = CallState::Running { since: at };

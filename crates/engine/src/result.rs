@@ -26,6 +26,7 @@ impl ToolResult {
             output_spilled_to: output.and_then(|output| output.spilled_to.clone()),
             output_summary: output.map(|output| summary::of_text(&output.text)).unwrap_or_default(),
             error: error_of(outcome),
+            rule: None,
             started_at,
             duration_ms,
             seen_by_model,

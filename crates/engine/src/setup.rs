@@ -2,6 +2,7 @@
 
 use crate::guard::LoopGuard;
 use crate::id::{ConversationId, MessageId, TurnId};
+use crate::policy::{Policy, Remembered};
 use serde::{Deserialize, Serialize};
 use throughline_wire::{Message, Settings, ToolDefinition, ToolName, UserPart, WireName};
 
@@ -31,6 +32,10 @@ pub struct TurnSetup {
     pub start: StartRule,
     /// How many tools run at once.
     pub execution: Execution,
+    /// What may run unasked, and what may not run at all.
+    pub policy: Policy,
+    /// What people have said before, oldest first: the conversation's and what holds for ever.
+    pub remembered: Vec<Remembered>,
     /// Who answers questions.
     pub approval: ApprovalRule,
     /// When the model goes in circles.
@@ -88,6 +93,31 @@ pub struct OfferedTool {
     pub polling: Polling,
     /// Who runs it.
     pub runs: Runs,
+    /// Hash of everything that makes it what it is: what people allow is bound to it. R: A3
+    pub fingerprint: String,
+    /// Whether it wants to be asked about.
+    pub permission: Permission,
+}
+
+impl OfferedTool {
+    /// A tool with every other field at its default; for tests and testers.
+    pub fn new(name: &str, effect: Effect) -> Self {
+        let wire_name = WireName::new(name.replace('.', "_"));
+        Self {
+            name: ToolName::new(name),
+            wire_name: wire_name.clone(),
+            title: String::new(),
+            source: "builtin".into(),
+            effect,
+            concurrency: Concurrency::Shared,
+            timeout_ms: 30_000,
+            definition: ToolDefinition::new(wire_name, "", serde_json::json!({ "type": "object" })),
+            polling: Polling::No,
+            runs: Runs::Here,
+            fingerprint: String::new(),
+            permission: Permission::ByEffect,
+        }
+    }
 }
 
 /// What a tool may do to the world, least first. R: T6, L1
@@ -111,6 +141,22 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// All of them, least first.
+    pub const ALL: [Effect; 6] =
+        [Effect::Pure, Effect::Read, Effect::Cosmetic, Effect::Idempotent, Effect::Write, Effect::External];
+
+    /// Its name in events and configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effect::Pure => "pure",
+            Effect::Read => "read",
+            Effect::Cosmetic => "cosmetic",
+            Effect::Idempotent => "idempotent",
+            Effect::Write => "write",
+            Effect::External => "external",
+        }
+    }
+
     /// It may start before the commit: running it in vain does no harm.
     pub fn may_start_early(self) -> bool {
         matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic)
@@ -144,6 +190,16 @@ pub enum Polling {
     No,
     /// Yes: it waits for something to change.
     Poller,
+}
+
+/// What a tool asks for by itself. It can only ask for more care than its effect does, never for less. R: L1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Permission {
+    /// The rules for its effect hold.
+    #[default]
+    ByEffect,
+    /// A person is asked each time, whatever the effect.
+    Ask,
 }
 
 /// Who runs a tool.
@@ -182,7 +238,7 @@ pub enum Execution {
     Parallel,
 }
 
-/// Who answers the questions of the fixed rule (pure, read and cosmetic tools run, the rest ask).
+/// Who answers questions: what the policy asks about goes to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalRule {

@@ -13,16 +13,18 @@
 //! | stopping | running tools, for a moment | the last outcome: the end |
 
 use crate::action::{Action, Beside, Out};
+use crate::approvals::Spoken;
 use crate::event::{Event, EventKind, FORMAT, TurnStatus};
-use crate::id::Millis;
+use crate::id::{ApprovalId, Millis};
 use crate::input::{Input, TimerId, Verdict};
 use crate::ledger;
+use crate::policy::Remember;
 use crate::record::{Phase, Record};
 use crate::setup::{TurnSetup, TurnStart};
 use crate::steering::QueuedMessage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use throughline_wire::{CallId, FinishReason, Message, ProviderState, Usage};
+use throughline_wire::{Arguments, CallId, FinishReason, Message, ProviderState, Usage};
 
 /// One turn: pure, total, replayable from its events. R: T1, T4, E1
 #[derive(Clone, Debug)]
@@ -38,8 +40,12 @@ pub(crate) struct Live {
     pub finish: Option<(FinishReason, Option<String>)>,
     pub usage: Option<Usage>,
     pub provider_state: Option<ProviderState>,
-    /// By call: the version of the arguments asked about, and the answer.
-    pub checks: BTreeMap<CallId, (u32, Option<Verdict>)>,
+    /// By call: the check of its arguments.
+    pub checks: BTreeMap<CallId, Check>,
+    /// By call: the check of arguments that a person wants instead.
+    pub edits: BTreeMap<CallId, Check>,
+    /// Checks asked for.
+    pub checks_asked: u32,
     /// Calls that the user wants to end although their arguments are still arriving.
     pub cancel_when_sealed: BTreeSet<CallId>,
     /// Starts that were asked to stop.
@@ -48,6 +54,35 @@ pub(crate) struct Live {
     pub choice_told: bool,
     /// What the user has said and the turn has not taken in. Whoever sent it has it still.
     pub queue: Vec<QueuedMessage>,
+}
+
+/// A check of arguments that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    /// Its number.
+    pub version: u32,
+    pub subject: Subject,
+    /// The answer.
+    pub verdict: Option<Verdict>,
+}
+
+/// What is checked.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    /// The arguments of a call as of this version.
+    Arguments(u32),
+    /// Arguments that a person wants instead.
+    Edit(Box<PendingEdit>),
+}
+
+/// An answer that counts if its arguments fit.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingEdit {
+    pub approval: ApprovalId,
+    pub arguments: Arguments,
+    pub by: String,
+    pub reason: Option<String>,
+    pub remember: Option<Remember>,
 }
 
 /// A turn with everything that one `apply` needs.
@@ -91,9 +126,13 @@ impl Turn {
                 machine.tool_progress(&call, attempt, progress)
             }
             Input::ToolEnded { call, attempt, outcome } => machine.tool_ended(&call, attempt, outcome),
-            Input::Approval { question, decision, by, reason } => {
-                machine.answered(&question, decision, &by, reason)
+            Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember } => {
+                machine.answered(
+                    &question,
+                    &Spoken { decision, by, reason, arguments_hash, arguments, remember },
+                );
             }
+            Input::Redefined { tool, fingerprint, start } => machine.redefined(&tool, &fingerprint, start),
             Input::UserMessage(message) => machine.user_message(message),
             Input::TakeBack { id } => machine.take_back(&id),
             Input::Cancel => machine.cancel(),

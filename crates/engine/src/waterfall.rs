@@ -103,7 +103,7 @@ impl Waterfall {
                     self.running.insert(id.clone(), event.timestamp);
                 }
             }
-            EventKind::ToolResult(_) | EventKind::ToolInputReset => {
+            EventKind::ToolResult(_) | EventKind::ToolInputReset | EventKind::ToolRedefined { .. } => {
                 if let Some(id) = &event.tool_id {
                     self.running.remove(id);
                     self.asked.remove(id);
@@ -205,7 +205,7 @@ impl Waterfall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Decision, ToolResult};
+    use crate::event::{Decision, QuestionKind, ToolResult};
     use crate::id::Seq;
     use throughline_wire::{Outcome, Output};
 
@@ -247,22 +247,26 @@ mod tests {
             "text" => EventKind::ContentDelta { text: text() },
             "think" => EventKind::Thinking { text: text() },
             "args" => EventKind::ToolInputDelta { delta: text() },
-            "start" => EventKind::ToolStart { early: false, attempt: 1, client_id: None },
+            "start" => EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None },
             "done" => EventKind::ToolResult(ToolResult::new(&Outcome::Done(Output::default()), None, None)),
             "ask" => EventKind::ApprovalRequest {
                 approval_id: "a".into(),
+                kind: QuestionKind::Call,
                 question: text(),
                 rule: text(),
                 expires_at: None,
                 arguments_hash: text(),
+                fingerprint: text(),
             },
             "answer" => EventKind::ApprovalResolved {
                 approval_id: "a".into(),
                 decision: Decision::Approve,
                 by: text(),
                 reason: None,
+                arguments: None,
                 arguments_diff: None,
                 remember: None,
+                remembered: None,
             },
             "retry" => EventKind::Waiting { reason: WaitReason::Retry, until: None, why: None },
             _ => EventKind::TurnResumed { epoch: 1 },

@@ -177,6 +177,33 @@ pub(crate) fn loop_question(name: &ToolName, cycle: Cycle) -> String {
     format!("The model goes in circles ({}). Run {name} once more?", circle(cycle))
 }
 
+pub(crate) fn redefined_question(tool: &OfferedTool) -> String {
+    let name = if tool.title.is_empty() { tool.name.as_str() } else { &tool.title };
+    format!("The definition of {name} has changed since it was offered to the model. Run it as it is now?")
+}
+
+// --- about answers ---
+
+pub(crate) fn stale_answer() -> String {
+    "The answer was given for other arguments than those that are asked about now.".into()
+}
+
+pub(crate) fn edit_of_all() -> String {
+    "Changed arguments can only answer one question.".into()
+}
+
+pub(crate) fn asks_each_time(rule: &str) -> String {
+    format!("This kind of question is asked each time (`{rule}`); the answer counts for this call only.")
+}
+
+pub(crate) fn constraints_do_not_fit() -> String {
+    "The constraints do not fit the call itself; the answer counts for this call only.".into()
+}
+
+pub(crate) fn answer_again() -> &'static str {
+    "Look at the question again; it is still open."
+}
+
 pub(crate) fn expired(limit_ms: Option<u64>) -> String {
     match limit_ms {
         Some(ms) => format!("nobody answered within {} s", ms / 1_000),

@@ -40,6 +40,7 @@ fn name(kind: &EventKind) -> &'static str {
         E::ToolInput(_) => "tool_input",
         E::ApprovalRequest { .. } => "approval_request",
         E::ApprovalResolved { .. } => "approval_resolved",
+        E::ToolRedefined { .. } => "tool_redefined",
         E::ToolStart { .. } => "tool_start",
         E::ToolProgress(_) => "tool_progress",
         E::ToolResult(_) => "tool_result",
@@ -56,7 +57,7 @@ fn name(kind: &EventKind) -> &'static str {
     }
 }
 
-const KINDS: [&str; 26] = [
+const KINDS: [&str; 27] = [
     "stream_start",
     "step_start",
     "step_end",
@@ -71,6 +72,7 @@ const KINDS: [&str; 26] = [
     "tool_input",
     "approval_request",
     "approval_resolved",
+    "tool_redefined",
     "tool_start",
     "tool_progress",
     "tool_result",

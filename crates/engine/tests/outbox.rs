@@ -29,6 +29,7 @@ fn start() -> Action {
         tool: "t".into(),
         arguments,
         early: throughline_engine::Early::No,
+        fingerprint: String::new(),
     }
 }
 

@@ -883,12 +883,12 @@ fn a_question_survives_a_takeover() {
     let version = 0;
     let verdict = throughline_engine::Verdict::Valid;
     turn.apply(throughline_engine::Input::Validated { call: "t.1".into(), version, verdict }, now, &mut out);
-    let answer = throughline_engine::Input::Approval {
-        question: throughline_engine::Question::All,
-        decision: throughline_engine::Decision::Approve,
-        by: "user".into(),
-        reason: None,
-    };
+    let answer = throughline_engine::Input::answer(
+        throughline_engine::Question::All,
+        throughline_engine::Decision::Approve,
+        "user",
+        None,
+    );
     turn.apply(answer, now, &mut out);
     assert!(
         out.actions

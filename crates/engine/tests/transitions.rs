@@ -29,8 +29,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let model = |step, attempt, event| Input::Model { step, attempt, event };
     let text = || StepEvent::Text("x".into());
     let done = || Outcome::Done(Output::text("x"));
-    let approval =
-        |question, decision| Input::Approval { question, decision, by: "user".into(), reason: None };
+    let approval = |question, decision| Input::answer(question, decision, "user", None);
     let failure = || UpstreamFailure {
         kind: FailureKind::Connect,
         status: None,

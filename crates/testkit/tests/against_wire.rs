@@ -91,6 +91,7 @@ fn closed(dialect: Dialect, reply: &Reply, outcomes: &[Outcome]) -> Message {
             name: call.name.clone(),
             kind: call.kind,
             arguments,
+            ran_with: None,
         };
         (made, outcomes[i % outcomes.len()].clone())
     });

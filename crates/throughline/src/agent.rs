@@ -1,7 +1,7 @@
 //! Who answers: prompt, models and the use of tools under one name.
 
 use crate::config::{AgentLimitsSection, Mode, Protocol, ResultsAs, Steering};
-use throughline_engine::{Execution, StartRule, UpstreamChoice};
+use throughline_engine::{Confirm, Execution, StartRule, UpstreamChoice};
 use throughline_tools::{Toggle, Toggles};
 
 /// A named set of prompt, models and tool settings.
@@ -84,6 +84,17 @@ pub enum Confirmation {
     ByPolicy,
     /// Every call asks, whatever it may do.
     Everything,
+}
+
+impl ToolCall {
+    /// What is asked about beside what the rules say. R: T3, A1
+    pub fn confirm(&self) -> Confirm {
+        match (self.mode, self.confirmation) {
+            (CallMode::Manual, _) => Confirm::Manual,
+            (CallMode::Auto, Confirmation::Everything) => Confirm::Everything,
+            (CallMode::Auto, Confirmation::ByPolicy) => Confirm::ByRule,
+        }
+    }
 }
 
 impl Default for ToolCall {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use throughline_engine::{
-    ConversationId, Effect, Execution, MessageId, OfferedTool, RetryPolicy, StartRule, TurnId, TurnLimits,
-    TurnSetup, TurnStart, UpstreamChoice,
+    ConversationId, Effect, Execution, MessageId, OfferedTool, Policy, RetryPolicy, StartRule, TurnId,
+    TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
 use throughline_store::{Log, MemoryLog};
 use throughline_tools::{
@@ -151,6 +151,7 @@ impl Throughline {
             },
             start: agent.tool_call.start,
             execution: agent.tool_call.execution,
+            policy: Policy { rules: Vec::new(), confirm: agent.tool_call.confirm() },
             approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
             retry: inner.retry,
             ..TurnSetup::default()
@@ -174,7 +175,10 @@ impl Throughline {
             clock: Clock::start(),
             log: log.clone(),
             upstreams,
-            registry: inner.registry.clone(),
+            registry: {
+                let registry = inner.registry.clone();
+                Arc::new(move || registry.clone())
+            },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
             commands,

@@ -1,10 +1,10 @@
 //! Who answers when a tool wants to change something.
 
 use serde_json::Value;
-use throughline_engine::{ApprovalId, ApprovalRule, Decision};
+use throughline_engine::{ApprovalId, ApprovalRule, Decision, Input, Question, Remember};
 use throughline_wire::{CallId, ToolName};
 
-/// Who answers the questions of a turn. Pure, read-only and cosmetic tools never ask.
+/// Who answers the questions of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Approval {
     /// A person, through [`Turn::approve`](crate::Turn::approve), or the program, through
@@ -48,25 +48,85 @@ pub struct ApprovalAsk {
     pub question: String,
     /// The rule that asks.
     pub rule: String,
+    /// Hash of the arguments: an [`Answer::for_arguments`] of it is refused if they have changed.
+    pub arguments_hash: String,
+    /// Hash of the tool's definition that an answer is bound to.
+    pub fingerprint: String,
 }
 
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An answer. It holds for one call, its arguments and its tool as they are now; if one of them changes before the tool
+/// starts, the question comes again. R: A2, A3
+///
+/// ```
+/// use throughline::{Answer, Constraints, Remember, Scope};
+/// use serde_json::json;
+///
+/// let with_care = Answer::approve().with_arguments(json!({"path": "notes/draft.md", "text": "…"}));
+/// let for_now = Answer::approve().remember(Remember::exactly(Scope::Conversation));
+/// let in_here = Answer::approve().remember(Remember {
+///     scope: Scope::Always,
+///     constraints: serde_json::from_value(json!({"arguments": {"path": {"under": "notes"}}}))?,
+/// });
+/// assert!(matches!(in_here.remember.unwrap().constraints, Constraints::Arguments(_)));
+/// # assert!(with_care.arguments.is_some() && for_now.remember.is_some());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Answer {
     /// Run it or not.
     pub decision: Decision,
     /// Why; a denial's reason is told to the model.
     pub reason: Option<String>,
+    /// Run it with these arguments instead. They are checked first: if they do not fit the tool's schema, the question
+    /// stays open and a `problem` of code `invalid_edit` says why. The model is told of the change.
+    pub arguments: Option<Value>,
+    /// What is to be kept of the answer for later calls.
+    pub remember: Option<Remember>,
+    /// Hash of the arguments that were looked at; if they are others by now, the answer is refused with a `problem` of
+    /// code `stale_answer`.
+    pub arguments_hash: Option<String>,
 }
 
 impl Answer {
     /// Run it.
     pub fn approve() -> Self {
-        Self { decision: Decision::Approve, reason: None }
+        Self::plain(Decision::Approve, None)
     }
 
     /// Do not run it; the model is told why.
     pub fn deny(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::Deny, reason: Some(reason.into()) }
+        Self::plain(Decision::Deny, Some(reason.into()))
+    }
+
+    /// A decision and nothing else.
+    pub fn plain(decision: Decision, reason: Option<String>) -> Self {
+        Self { decision, reason, arguments: None, remember: None, arguments_hash: None }
+    }
+
+    /// With other arguments than the model's.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: Value) -> Self {
+        self.arguments = Some(arguments);
+        self
+    }
+
+    /// To be kept for later calls.
+    #[must_use]
+    pub fn remember(mut self, remember: Remember) -> Self {
+        self.remember = Some(remember);
+        self
+    }
+
+    /// Only for the arguments with this hash.
+    #[must_use]
+    pub fn for_arguments(mut self, hash: impl Into<String>) -> Self {
+        self.arguments_hash = Some(hash.into());
+        self
+    }
+
+    pub(crate) fn into_input(self, question: Question, by: &str) -> Input {
+        let Self { decision, reason, arguments, remember, arguments_hash } = self;
+        Input::Approval { question, decision, by: by.to_owned(), reason, arguments_hash, arguments, remember }
     }
 }

@@ -43,7 +43,10 @@ pub use upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 
 pub use throughline_engine as engine;
 pub use throughline_engine::fold::{Block, Message};
-pub use throughline_engine::{CallStatus, Decision, Event, EventKind, TurnStatus};
+pub use throughline_engine::{
+    ArgumentTest, CallStatus, Constraints, Decision, Event, EventKind, Policy, Remember, Remembered, Rule,
+    Scope, TurnStatus,
+};
 pub use throughline_store as store;
 pub use throughline_tools as tools;
 pub use throughline_wire as wire;

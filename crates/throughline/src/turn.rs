@@ -1,5 +1,6 @@
 //! A running turn, as whoever started it sees it: a cursor in the log, and a way to say something.
 
+use crate::approval::Answer;
 use crate::driver::Command;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -130,14 +131,18 @@ impl TurnControl {
 
     /// Answers one question. The reason of a denial is told to the model.
     pub async fn answer(&self, question: ApprovalId, decision: Decision, reason: Option<String>) -> Accepted {
-        let question = Question::One(question);
-        self.send(Command::Answer { question, decision, by: "user".to_owned(), reason }).await
+        self.answer_with(question, Answer::plain(decision, reason)).await
+    }
+
+    /// Answers one question, with changed arguments or for longer than this call. R: A2
+    pub async fn answer_with(&self, question: ApprovalId, answer: Answer) -> Accepted {
+        self.send(Command::Answer { question: Question::One(question), answer, by: "user".to_owned() }).await
     }
 
     /// Answers all questions that are open now.
     pub async fn answer_all(&self, decision: Decision, reason: Option<String>) -> Accepted {
-        let question = Question::All;
-        self.send(Command::Answer { question, decision, by: "user".to_owned(), reason }).await
+        let answer = Answer::plain(decision, reason);
+        self.send(Command::Answer { question: Question::All, answer, by: "user".to_owned() }).await
     }
 
     /// Stops the turn. A second time: without waiting for tools to say how they ended.

@@ -4,7 +4,7 @@
 //! generator's extras, which cost tokens in every request and which some upstreams refuse.
 
 use crate::context::ToolContext;
-use crate::tool::{AgentCallable, Permission, Tool, ToolError, ToolSpec};
+use crate::tool::{AgentCallable, Tool, ToolError, ToolSpec};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
-use throughline_engine::{Concurrency, Effect, Polling};
+use throughline_engine::{Concurrency, Effect, Permission, Polling};
 use throughline_wire::{Arguments, Output};
 
 /// Makes a tool from an async function or closure.

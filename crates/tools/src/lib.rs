@@ -58,9 +58,9 @@ pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryE
 pub use schema::{
     Schema, SchemaError, SchemaFault, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX, Violation,
 };
-pub use throughline_engine::{Concurrency, Effect, Polling};
+pub use throughline_engine::{Concurrency, Effect, Permission, Polling};
 pub use toggles::{Toggle, Toggles};
-pub use tool::{AgentCallable, Permission, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
+pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
 pub use toolbox::{Source, SourceFault, SourceNews, Toolbox};
 
 /// The examples of the page run like those of the documentation. // R: D2

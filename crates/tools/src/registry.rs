@@ -5,12 +5,12 @@
 use crate::naming::{self, closest_names};
 use crate::schema::{Schema, SchemaError, SchemaFault};
 use crate::toggles::{Toggle, Toggles};
-use crate::tool::{AgentCallable, Permission, RunsOn, Tool, ToolSpec};
+use crate::tool::{AgentCallable, RunsOn, Tool, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use throughline_engine::{Effect, OfferedTool, Runs};
+use throughline_engine::{OfferedTool, Permission, Runs};
 use throughline_wire::{Arguments, ToolDefinition, ToolName, WireName};
 
 /// All tools, in the order of their names.
@@ -214,11 +214,7 @@ impl Registered {
             wire_name: self.wire_name.clone(),
             title: spec.title.clone(),
             source: spec.source.clone(),
-            // The rule that decides knows effects only: to be asked about, a tool has to count as one that writes.
-            effect: match spec.permission {
-                Permission::ByEffect => spec.effect,
-                Permission::Ask => spec.effect.max(Effect::Write),
-            },
+            effect: spec.effect,
             concurrency: spec.concurrency.clone(),
             timeout_ms: u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
             definition: self.definition(),
@@ -227,6 +223,8 @@ impl Registered {
                 RunsOn::Here => Runs::Here,
                 RunsOn::Client => Runs::Client { client_id },
             },
+            fingerprint: self.fingerprint.to_string(),
+            permission: spec.permission,
         }
     }
 }
@@ -366,6 +364,7 @@ mod tests {
     use crate::tool::ToolError;
     use async_trait::async_trait;
     use std::time::Duration;
+    use throughline_engine::Effect;
     use throughline_wire::Output;
 
     fn quiet(name: &str) -> FunctionTool {
@@ -486,17 +485,15 @@ mod tests {
         assert!(message(Registry::builder().tool(fetching)).contains("127.0.0.1"));
     }
 
+    // R: A1, A3
     #[test]
-    fn a_tool_that_asks_counts_as_one_that_writes() {
-        for (effect, expected) in [
-            (Effect::Read, Effect::Write),
-            (Effect::Write, Effect::Write),
-            (Effect::External, Effect::External),
-        ] {
-            let tool = quiet("a.b").effect(effect).agent_callable().asks_first();
-            let registry = Registry::builder().tool(tool).build().unwrap();
-            assert_eq!(registry.offered(&Toggles::default())[0].effect, expected);
-        }
+    fn what_a_tool_may_do_and_asks_for_is_offered_with_its_fingerprint() {
+        let tool = quiet("a.b").effect(Effect::Read).agent_callable().asks_first();
+        let registry = Registry::builder().tool(tool).build().unwrap();
+        let offered = registry.offered(&Toggles::default()).remove(0);
+        assert_eq!((offered.effect, offered.permission), (Effect::Read, Permission::Ask));
+        let fingerprint = registry.get(&"a.b".into()).unwrap().fingerprint().to_string();
+        assert_eq!((offered.fingerprint.as_str(), offered.fingerprint.len()), (fingerprint.as_str(), 64));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
-use throughline_engine::{Concurrency, Effect, Polling};
+use throughline_engine::{Concurrency, Effect, Permission, Polling};
 use throughline_wire::{Arguments, NotStarted, Output, ToolName};
 
 /// Time limit of a tool that does not set one (L5).
@@ -131,16 +131,6 @@ pub enum AgentCallable {
     No,
     /// It may be offered.
     Yes,
-}
-
-/// What a tool asks for by itself. It can only ask for more care than its effect does, never for less. R: L1
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Permission {
-    /// The rules for its effect hold.
-    #[default]
-    ByEffect,
-    /// A person is asked each time, whatever the effect.
-    Ask,
 }
 
 /// Where a tool runs.

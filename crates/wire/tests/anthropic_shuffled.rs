@@ -96,6 +96,7 @@ fn closed(reply: Reply) -> ClosedStep {
             name: call.name,
             kind: call.kind,
             arguments,
+            ran_with: None,
         };
         (call, Outcome::Done(Output::text("ok")))
     });

@@ -29,6 +29,7 @@ fn next(dialect: Dialect, reply: &Reply) -> Value {
             name: call.name.clone(),
             kind: call.kind,
             arguments,
+            ran_with: None,
         };
         (call, Outcome::Done(Output::text("ok")))
     });

@@ -22,6 +22,7 @@ fn call(id: &str, name: &str, arguments: Value) -> Call {
         name: name.into(),
         kind: CallKind::Function,
         arguments: Ok(Arguments::from_value(arguments)),
+        ran_with: None,
     }
 }
 
@@ -517,6 +518,7 @@ fn any_call() -> impl Strategy<Value = Call> {
         name: name.as_str().into(),
         kind: CallKind::Function,
         arguments,
+        ran_with: None,
     })
 }
 

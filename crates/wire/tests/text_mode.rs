@@ -429,6 +429,7 @@ fn replies(protocol: &'static dyn TextProtocol) -> Vec<String> {
             name: "weather_today".into(),
             kind: CallKind::Function,
             arguments: Ok(Arguments::from_value(json!({ "city": city }))),
+            ran_with: None,
         };
         protocol.format_call(&call, &tools())
     };

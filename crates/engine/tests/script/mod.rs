@@ -25,7 +25,7 @@ use throughline_engine::{
 };
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
-    Seal, Slot, StepEvent, ToolDefinition, ToolName, UpstreamCallId, UpstreamError, UserPart, WireName,
+    Seal, Slot, StepEvent, UpstreamCallId, UpstreamError, UserPart, WireName,
 };
 
 /// A turn with everything that came out of it.
@@ -53,19 +53,7 @@ pub struct World {
 pub const START: Millis = 1_000_000;
 
 pub fn tool(name: &str, effect: Effect) -> OfferedTool {
-    let wire_name = WireName::new(name.replace('.', "_"));
-    OfferedTool {
-        name: ToolName::new(name),
-        title: String::new(),
-        source: "builtin".into(),
-        effect,
-        concurrency: Concurrency::Shared,
-        timeout_ms: 30_000,
-        definition: ToolDefinition::new(wire_name.clone(), "", serde_json::json!({"type": "object"})),
-        wire_name,
-        polling: Polling::No,
-        runs: Runs::Here,
-    }
+    OfferedTool { fingerprint: "f1".into(), ..OfferedTool::new(name, effect) }
 }
 
 pub fn setup(words: &str) -> TurnSetup {
@@ -322,7 +310,7 @@ impl World {
                 Question::One(asked.unwrap_or_else(|| "nothing".into()))
             }
         };
-        self.apply(Input::Approval { question, decision, by: "user".into(), reason });
+        self.apply(Input::answer(question, decision, "user", reason));
     }
 
     fn fire(&mut self, id: &TimerId) {

@@ -7,11 +7,9 @@ use throughline_wire::{CallId, UserPart};
 
 /// What happens when a question is seen: so many milliseconds later, and what.
 pub(super) fn asked(rng: &mut Rng, approval: &ApprovalId) -> Vec<(i64, Input)> {
-    let answer = |question, decision| Input::Approval {
-        question,
-        decision,
-        by: "person".into(),
-        reason: (decision == Decision::Deny).then(|| "no".to_owned()),
+    let answer = |question, decision| {
+        let reason = (decision == Decision::Deny).then(|| "no".to_owned());
+        Input::answer(question, decision, "person", reason)
     };
     let one = || Question::One(approval.clone());
     let after = rng.wait(1_500);

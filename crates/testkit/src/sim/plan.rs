@@ -2,12 +2,11 @@
 
 use super::rng::Rng;
 use super::{Mutant, Options, people};
-use serde_json::json;
 use throughline_engine::{
-    ApprovalRule, Concurrency, Effect, Execution, Input, LoopGuard, OfferedTool, OnInterrupted, Polling,
-    RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    ApprovalRule, Concurrency, Effect, Execution, Input, LoopGuard, OfferedTool, OnInterrupted, Policy,
+    Polling, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
-use throughline_wire::{ToolDefinition, ToolName, UserPart, WireName};
+use throughline_wire::{UserPart, WireName};
 
 /// The drawn world, apart from what happens in it.
 pub(super) struct Plan {
@@ -62,6 +61,8 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
         },
         start,
         execution,
+        policy: Policy::default(),
+        remembered: Vec::new(),
         approval: match rng.below(10) {
             0..6 => ApprovalRule::Ask,
             6..9 => ApprovalRule::ApproveAll,
@@ -121,7 +122,6 @@ const TOOLS: [(&str, Effect); 8] = [
 ];
 
 fn tool(rng: &mut Rng, name: &str, effect: Effect) -> OfferedTool {
-    let wire_name = WireName::new(name.replace('.', "_"));
     let runs = match name {
         "face.smile" | "page.click" if rng.chance(60) => {
             Runs::Client { client_id: rng.chance(80).then(|| "page".to_owned()) }
@@ -129,19 +129,16 @@ fn tool(rng: &mut Rng, name: &str, effect: Effect) -> OfferedTool {
         _ => Runs::Here,
     };
     OfferedTool {
-        name: ToolName::new(name),
-        title: String::new(),
         source: "sim".into(),
-        effect,
         concurrency: match rng.below(6) {
             0 => Concurrency::Alone,
             1 => Concurrency::Class("db".into()),
             _ => Concurrency::Shared,
         },
         timeout_ms: 200 + rng.below(5_000),
-        definition: ToolDefinition::new(wire_name.clone(), "", json!({"type": "object"})),
-        wire_name,
         polling: if rng.chance(10) { Polling::Poller } else { Polling::No },
         runs,
+        fingerprint: "f1".into(),
+        ..OfferedTool::new(name, effect)
     }
 }

@@ -107,6 +107,7 @@ impl Effects {
             E::ToolInput(_) => ("tool_input", Process),
             E::ApprovalRequest { .. } => ("approval_request", Power),
             E::ApprovalResolved { .. } => ("approval_resolved", Power),
+            E::ToolRedefined { .. } => ("tool_redefined", Power),
             E::ToolStart { .. } => ("tool_start", by_effect),
             E::ToolProgress(_) => ("tool_progress", Process),
             E::ToolResult(_) => ("tool_result", by_effect),

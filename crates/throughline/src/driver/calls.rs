@@ -16,7 +16,6 @@ const REPORTS_MAX: usize = 64;
 /// The tools of a turn that are running. Dropping it aborts them.
 pub(super) struct RunningTools {
     turn: TurnId,
-    registry: Arc<Registry>,
     executor: Executor,
     timeouts: HashMap<ToolName, Duration>,
     tasks: JoinSet<Outcome>,
@@ -32,17 +31,11 @@ struct Running {
 }
 
 impl RunningTools {
-    pub(super) fn new(
-        turn: &TurnId,
-        offered: &[OfferedTool],
-        registry: Arc<Registry>,
-        executor: Executor,
-    ) -> Self {
+    pub(super) fn new(turn: &TurnId, offered: &[OfferedTool], executor: Executor) -> Self {
         let timeout = |tool: &OfferedTool| (tool.name.clone(), Duration::from_millis(tool.timeout_ms));
         let (report, reports) = mpsc::channel(REPORTS_MAX);
         Self {
             turn: turn.clone(),
-            registry,
             executor,
             timeouts: offered.iter().map(timeout).collect(),
             tasks: JoinSet::new(),
@@ -52,7 +45,14 @@ impl RunningTools {
         }
     }
 
-    pub(super) fn start(&mut self, call: CallId, attempt: u32, tool: ToolName, arguments: Arguments) {
+    pub(super) fn start(
+        &mut self,
+        registry: Arc<Registry>,
+        call: CallId,
+        attempt: u32,
+        tool: ToolName,
+        arguments: Arguments,
+    ) {
         let cancel = CancellationToken::new();
         let job = ToolCall {
             idempotency_key: format!("{}-{call}", self.turn),
@@ -61,8 +61,7 @@ impl RunningTools {
             cancel: cancel.clone(),
             ..ToolCall::new(call.clone(), tool, arguments)
         };
-        let (registry, executor, report) =
-            (self.registry.clone(), self.executor.clone(), self.report.clone());
+        let (executor, report) = (self.executor.clone(), self.report.clone());
         let reported = call.clone();
         let handle = self.tasks.spawn(async move {
             let on_progress = |progress| {

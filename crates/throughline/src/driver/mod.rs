@@ -11,6 +11,7 @@ mod timers;
 
 pub(crate) use questions::ApprovalHandler;
 
+use crate::approval::Answer;
 use crate::clock::Clock;
 use crate::upstream::UpstreamClient;
 use append::Appender;
@@ -22,8 +23,7 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{
-    Action, Decision, FailureKind, Input, Out, Outbox, Question, Turn, TurnSetup, TurnStart, UpstreamFailure,
-    Verdict,
+    Action, FailureKind, Input, Out, Outbox, Question, Turn, TurnSetup, TurnStart, UpstreamFailure, Verdict,
 };
 use throughline_store::{Log, LogError};
 use throughline_tools::{Executor, Registry};
@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 /// What someone outside wants of a running turn.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Answer { question: Question, decision: Decision, by: String, reason: Option<String> },
+    Answer { question: Question, answer: Answer, by: String },
     Cancel,
     CancelCall(CallId),
 }
@@ -43,13 +43,16 @@ pub(crate) enum Command {
 /// Commands that may wait to be taken. One that finds no room waits at its sender.
 pub(crate) const COMMANDS_MAX: usize = 64;
 
+/// The tools as they are now. They may change while a turn runs.
+pub(crate) type RegistryNow = Arc<dyn Fn() -> Arc<Registry> + Send + Sync>;
+
 /// Everything that a turn needs of the world.
 pub(crate) struct World {
     pub clock: Clock,
     pub log: Arc<dyn Log>,
     /// By place in [`TurnSetup::upstreams`].
     pub upstreams: Vec<Arc<UpstreamClient>>,
-    pub registry: Arc<Registry>,
+    pub registry: RegistryNow,
     pub executor: Executor,
     pub approval_handler: Option<ApprovalHandler>,
     pub commands: mpsc::Receiver<Command>,
@@ -80,7 +83,7 @@ struct Driver {
     clock: Clock,
     model: ModelCall,
     upstreams: Vec<Arc<UpstreamClient>>,
-    registry: Arc<Registry>,
+    registry: RegistryNow,
     tools: RunningTools,
     timers: Timers,
     questions: Questions,
@@ -98,7 +101,7 @@ impl Driver {
         let World { clock, log, upstreams, registry, executor, approval_handler, mut commands, abandoned } =
             world;
         let mut appender = Appender::claim(log, &start.turn_id).await?;
-        let tools = RunningTools::new(&start.turn_id, &setup.tools, registry.clone(), executor);
+        let tools = RunningTools::new(&start.turn_id, &setup.tools, executor);
         let mut out = Out::default();
         let machine = Turn::new(setup, start, clock.now(), &mut out);
         let mut driver = Driver {
@@ -216,14 +219,21 @@ impl Driver {
                 None
             }
             Action::Validate { call, version, tool, arguments } => {
-                let verdict = match self.registry.validate(&tool, &arguments) {
+                let verdict = match (self.registry)().validate(&tool, &arguments) {
                     Ok(()) => Verdict::Valid,
                     Err(error) => Verdict::Invalid { message: error.to_string() },
                 };
                 Some(Input::Validated { call, version, verdict })
             }
-            Action::StartTool { call, attempt, tool, arguments, early: _ } => {
-                self.tools.start(call, attempt, tool, arguments);
+            Action::StartTool { call, attempt, tool, arguments, early: _, fingerprint } => {
+                let registry = (self.registry)();
+                // A tool that is gone has no other definition: running it says so.
+                let now = registry.get(&tool).map(|entry| entry.fingerprint().to_string());
+                if let Some(now) = now.filter(|now| *now != fingerprint) {
+                    // R: A3
+                    return Some(Input::Redefined { tool, fingerprint: now, start: Some((call, attempt)) });
+                }
+                self.tools.start(registry, call, attempt, tool, arguments);
                 None
             }
             Action::CancelTool { call, attempt } => {
@@ -246,9 +256,7 @@ enum Stopped {
 
 fn input_of(command: Command) -> Input {
     match command {
-        Command::Answer { question, decision, by, reason } => {
-            Input::Approval { question, decision, by, reason }
-        }
+        Command::Answer { question, answer, by } => answer.into_input(question, &by),
         Command::Cancel => Input::Cancel,
         Command::CancelCall(call) => Input::CancelCall { call },
     }

@@ -4,7 +4,7 @@ use crate::approval::{Answer, ApprovalAsk};
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::Arc;
-use throughline_engine::{Event, EventKind, Input, Question};
+use throughline_engine::{Event, EventKind, Input, Question, QuestionKind};
 use throughline_wire::{CallId, ToolName};
 use tokio::task::JoinSet;
 
@@ -50,7 +50,20 @@ impl Questions {
                 EventKind::ToolResult(_) => {
                     self.calls.remove(call);
                 }
-                EventKind::ApprovalRequest { approval_id, question, rule, .. } => {
+                EventKind::ApprovalResolved { arguments: Some(edited), .. } => {
+                    if let Some(pending) = self.calls.get_mut(call) {
+                        pending.arguments = edited.clone();
+                    }
+                }
+                EventKind::ApprovalRequest {
+                    approval_id,
+                    kind: QuestionKind::Call,
+                    question,
+                    rule,
+                    arguments_hash,
+                    fingerprint,
+                    ..
+                } => {
                     let Some(pending) = self.calls.get(call).cloned() else { continue };
                     let ask = ApprovalAsk {
                         approval_id: approval_id.clone(),
@@ -60,12 +73,14 @@ impl Questions {
                         arguments: pending.arguments,
                         question: question.clone(),
                         rule: rule.clone(),
+                        arguments_hash: arguments_hash.clone(),
+                        fingerprint: fingerprint.clone(),
                     };
-                    let (id, answer) = (approval_id.clone(), handler(ask));
+                    let (id, seen, answer) = (approval_id.clone(), arguments_hash.clone(), handler(ask));
                     self.tasks.spawn(async move {
-                        let Answer { decision, reason } = answer.await;
-                        let by = "handler".to_owned();
-                        Input::Approval { question: Question::One(id), decision, by, reason }
+                        let mut answer = answer.await;
+                        answer.arguments_hash.get_or_insert(seen);
+                        answer.into_input(Question::One(id), "handler")
                     });
                 }
                 _ => {}

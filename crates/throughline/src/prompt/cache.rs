@@ -35,12 +35,7 @@ struct State {
 
 impl Cache {
     /// The text for `key`, made by `make` if it is not there for this registry.
-    pub fn get(
-        &self,
-        registry: Fingerprint,
-        key: Key,
-        make: impl FnOnce() -> ToolsText,
-    ) -> Arc<ToolsText> {
+    pub fn get(&self, registry: Fingerprint, key: Key, make: impl FnOnce() -> ToolsText) -> Arc<ToolsText> {
         // A text is put in whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.registry != Some(registry) {

@@ -72,6 +72,10 @@ pub struct Call {
     pub kind: CallKind,
     /// The final arguments, or the raw text of a call that could not be read.
     pub arguments: Result<Arguments, RawArguments>,
+    /// What it ran with, where a person changed the arguments first. The call is echoed as the model made it; the
+    /// change is told with the outcome ([`Call::told_to_model`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_with: Option<Arguments>,
 }
 
 impl Call {
@@ -102,7 +106,8 @@ mod tests {
     use super::*;
 
     fn check(kind: CallKind, arguments: Result<Arguments, RawArguments>, object: Value, text: &str) {
-        let call = Call { id: "c1".into(), upstream_id: None, name: "f".into(), kind, arguments };
+        let call =
+            Call { id: "c1".into(), upstream_id: None, name: "f".into(), kind, arguments, ran_with: None };
         assert_eq!(call.arguments_object(), object);
         assert_eq!(call.arguments_text(), text);
     }

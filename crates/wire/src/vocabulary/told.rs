@@ -4,7 +4,7 @@
 //! The sentences are in English whatever the user speaks: they are read by models, and stay the same byte for byte so
 //! that prompt caches survive.
 
-use super::{NotStarted, Outcome, Output, Started};
+use super::{Call, NotStarted, Outcome, Output, Started};
 
 impl Outcome {
     /// The text that stands for this outcome in the dialect's tool role. Pictures travel beside it
@@ -61,9 +61,36 @@ impl Outcome {
         }
     }
 
+    /// Whether the tool had begun: then it may have had effects.
+    pub fn had_started(&self) -> bool {
+        match self {
+            Outcome::Done(_)
+            | Outcome::Failed { .. }
+            | Outcome::Cancelled(Started::Yes { .. })
+            | Outcome::TimedOut { .. }
+            | Outcome::Unknown => true,
+            Outcome::Denied { .. } | Outcome::Cancelled(Started::No) | Outcome::NotStarted(_) => false,
+        }
+    }
+
     /// True for everything but [`Outcome::Done`]: what dialects with an error flag on results send as `is_error`.
     pub fn is_error(&self) -> bool {
         !matches!(self, Outcome::Done(_))
+    }
+}
+
+impl Call {
+    /// The text that stands for the outcome of this call in the dialect's tool role or text protocol: what every encoder
+    /// sends. Where a person changed the arguments it says so first. R: A2
+    pub fn told_to_model(&self, outcome: &Outcome) -> String {
+        let told = outcome.told_to_model();
+        match (&self.ran_with, outcome.had_started()) {
+            (None, _) => told,
+            (Some(with), true) => {
+                format!("The user changed the arguments before it ran: {}\n{told}", with.text)
+            }
+            (Some(with), false) => format!("The user changed the arguments: {}\n{told}", with.text),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub fn call(id: &str, upstream_id: Option<&str>, name: &str, arguments: Value) -
         name: name.into(),
         kind: CallKind::Function,
         arguments: Ok(Arguments::from_value(arguments)),
+        ran_with: None,
     }
 }
 

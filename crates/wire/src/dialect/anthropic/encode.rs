@@ -144,7 +144,7 @@ impl<'a> Conversation<'a> {
         let content = self.echoed(step, &ids).unwrap_or_else(|| rebuilt(step, &ids));
         self.push(Role::Assistant, content);
         let results =
-            step.calls.iter().zip(&ids).map(|((_, outcome), id)| self.result(id, outcome)).collect();
+            step.calls.iter().zip(&ids).map(|((call, outcome), id)| self.result(id, call, outcome)).collect();
         self.push(Role::User, results);
     }
 
@@ -196,9 +196,9 @@ impl<'a> Conversation<'a> {
         Some(content)
     }
 
-    fn result(&self, id: &str, outcome: &Outcome) -> Value {
+    fn result(&self, id: &str, call: &Call, outcome: &Outcome) -> Value {
         let mut blocks = Vec::new();
-        let mut text = outcome.told_to_model();
+        let mut text = call.told_to_model(outcome);
         for media in outcome.output().map(|output| &output.media[..]).unwrap_or_default() {
             match self.picture(media) {
                 Some(block) => blocks.push(block),

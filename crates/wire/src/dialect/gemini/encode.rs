@@ -200,7 +200,7 @@ impl History<'_> {
 
     /// The answer to one call. Pictures go with it, or (before Gemini 3) into a part beside it with a sentence.
     fn answer(&self, call: &Call, outcome: &Outcome, id: Value, beside: &mut Vec<Value>) -> Value {
-        let mut told = outcome.told_to_model();
+        let mut told = call.told_to_model(outcome);
         let mut pictures = Vec::new();
         for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
             if self.profile.vision {

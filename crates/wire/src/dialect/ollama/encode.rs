@@ -86,7 +86,7 @@ fn step(step: &ClosedStep, request: &ModelRequest, profile: &Profile, messages: 
     messages.push(said);
     let mut pictures: Vec<&Media> = Vec::new();
     for (call, outcome) in &step.calls {
-        let mut told = outcome.told_to_model();
+        let mut told = call.told_to_model(outcome);
         let media = outcome.output().map(|output| output.media.as_slice()).unwrap_or_default();
         if profile.vision {
             pictures.extend(media.iter().filter(|media| media.media_type.starts_with("image/")));

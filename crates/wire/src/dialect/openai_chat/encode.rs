@@ -105,8 +105,8 @@ fn push_step(
     out.push(Value::Object(assistant));
 
     let mut pictures = Vec::new();
-    for (id, (_, outcome)) in &named {
-        let mut text = outcome.told_to_model();
+    for (id, (call, outcome)) in &named {
+        let mut text = call.told_to_model(outcome);
         for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
             if profile.vision && media.media_type.starts_with("image/") {
                 text.push_str("\n[The picture follows in the next user message.]");

@@ -51,6 +51,7 @@ mod tests {
                 name: "f".into(),
                 kind: CallKind::Function,
                 arguments: Ok(Arguments::from_value(json!({}))),
+                ran_with: None,
             };
             assert_eq!(ids.assign(&call), expect);
         };

@@ -103,7 +103,7 @@ impl Input<'_> {
         let said = self.echo(step, &ids).unwrap_or_else(|| rebuild(step, &ids));
         self.items.extend(said);
         for ((call, outcome), id) in step.calls.iter().zip(&ids) {
-            let output = self.output(outcome);
+            let output = self.output(call, outcome);
             self.items.push(json!({ "type": output_type(call), "call_id": id, "output": output }));
         }
     }
@@ -162,8 +162,8 @@ impl Input<'_> {
         Some(items)
     }
 
-    fn output(&self, outcome: &Outcome) -> Value {
-        let told = outcome.told_to_model();
+    fn output(&self, call: &Call, outcome: &Outcome) -> Value {
+        let told = call.told_to_model(outcome);
         let media = outcome.output().map(|output| output.media.as_slice()).unwrap_or_default();
         if media.is_empty() {
             return told.into();

@@ -1,0 +1,74 @@
+//! What a person changed in arguments: a small list of places.
+
+use serde_json::{Map, Value, json};
+
+/// Places that are listed; a change of more is told as one change of the whole.
+const PLACES_MAX: usize = 64;
+
+/// `[{path, from, to}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another
+/// length are one change. R: A2
+pub(crate) fn changes(from: &Value, to: &Value) -> Value {
+    let mut found = Vec::new();
+    compare("", Some(from), Some(to), &mut found);
+    match found.len() > PLACES_MAX {
+        true => json!([{ "path": "", "from": from, "to": to }]),
+        false => Value::Array(found),
+    }
+}
+
+fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, found: &mut Vec<Value>) {
+    if from == to || found.len() > PLACES_MAX {
+        return;
+    }
+    match (from, to) {
+        (Some(Value::Object(from)), Some(Value::Object(to))) => {
+            let added = to.keys().filter(|key| !from.contains_key(*key));
+            for key in from.keys().chain(added) {
+                let below = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                compare(&below, from.get(key), to.get(key), found);
+            }
+        }
+        (Some(Value::Array(from)), Some(Value::Array(to))) if from.len() == to.len() => {
+            for (at, (from, to)) in from.iter().zip(to).enumerate() {
+                compare(&format!("{path}/{at}"), Some(from), Some(to), found);
+            }
+        }
+        (from, to) => {
+            let mut change = Map::from_iter([("path".to_owned(), path.into())]);
+            let sides = [("from", from), ("to", to)];
+            let given = sides.into_iter().filter_map(|(side, value)| Some((side.to_owned(), value?.clone())));
+            change.extend(given);
+            found.push(Value::Object(change));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_listed() {
+        let table = [
+            (json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1}), json!([])),
+            (
+                json!({"a": 1, "b": {"c/d": "x"}, "gone": 0}),
+                json!({"a": 2, "b": {"c/d": "y"}, "new": null}),
+                json!([
+                    {"path": "/a", "from": 1, "to": 2},
+                    {"path": "/b/c~1d", "from": "x", "to": "y"},
+                    {"path": "/gone", "from": 0},
+                    {"path": "/new", "to": null},
+                ]),
+            ),
+            (json!({"l": [1, 2]}), json!({"l": [1, 3]}), json!([{"path": "/l/1", "from": 2, "to": 3}])),
+            (json!({"l": [1]}), json!({"l": [1, 3]}), json!([{"path": "/l", "from": [1], "to": [1, 3]}])),
+            (json!("ls"), json!("ls -l"), json!([{"path": "", "from": "ls", "to": "ls -l"}])),
+        ];
+        for (from, to, expected) in table {
+            assert_eq!(changes(&from, &to), expected, "{from} {to}");
+        }
+        let many = |value: i32| Value::from_iter((0..PLACES_MAX + 1).map(|at| (at.to_string(), value)));
+        assert_eq!(changes(&many(1), &many(2)).as_array().unwrap().len(), 1);
+    }
+}
