@@ -235,6 +235,11 @@ impl Executor {
                 return Outcome::Done(limited(output, streamed, self.collector(file_name)).await);
             }
             Ok(Err(ToolError::NotStarted(why))) => return Outcome::NotStarted(why),
+            Ok(Err(ToolError::TimedOut { limit })) => {
+                let partial = streamed(reports).await;
+                return Outcome::TimedOut { limit_ms: millis(limit), partial };
+            }
+            Ok(Err(ToolError::Unknown)) => return Outcome::Unknown,
             Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),

@@ -34,6 +34,7 @@
 //! ```
 
 pub mod builtin;
+pub mod mcp;
 pub mod process;
 
 mod context;

@@ -344,7 +344,7 @@ impl Fingerprint {
 }
 
 /// The same value with the keys of every object in order.
-fn canonical(value: Value) -> Value {
+pub(crate) fn canonical(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(canonical).collect()),
         Value::Object(fields) => {

@@ -84,6 +84,14 @@ impl Schema {
         if document.get("type").and_then(Value::as_str) != Some("object") {
             return Err(SchemaFault("the arguments of a tool are an object: `\"type\": \"object\"`".into()));
         }
+        Self::of_output(document)
+    }
+
+    /// Compiles a schema of anything.
+    ///
+    /// # Errors
+    /// The document is not a JSON Schema, or refers to another document.
+    pub(crate) fn of_output(document: &Value) -> Result<Self, SchemaFault> {
         let validator = jsonschema::options()
             .offline()
             // A pattern may come from a stranger's tool: the backtracking engine can be made to hang, this one cannot.

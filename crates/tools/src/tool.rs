@@ -159,6 +159,14 @@ pub enum ToolError {
     },
     /// It did not begin: nothing happened in the world.
     NotStarted(NotStarted),
+    /// Something that it waited for did not come in its time, which is a limit of the tool's own; the one of the
+    /// definition is the executor's.
+    TimedOut {
+        /// The limit.
+        limit: Duration,
+    },
+    /// It began, and what became of it cannot be known: whoever did the work has gone away without a word.
+    Unknown,
 }
 
 impl ToolError {
@@ -177,7 +185,7 @@ impl ToolError {
     pub fn with_partial(self, output: Output) -> Self {
         match self {
             Self::Failed { message, .. } => Self::Failed { message, partial: Some(Box::new(output)) },
-            not_started => not_started,
+            other => other,
         }
     }
 }
@@ -191,6 +199,8 @@ impl fmt::Display for ToolError {
             }
             Self::NotStarted(NotStarted::NoViewer) => f.write_str("no viewer is connected that could run it"),
             Self::NotStarted(other) => write!(f, "not started: {other:?}"),
+            Self::TimedOut { limit } => write!(f, "no answer in {} ms", limit.as_millis()),
+            Self::Unknown => f.write_str("what became of it is not known"),
         }
     }
 }

@@ -1,0 +1,317 @@
+//! From what a server answers to an output: text for the model, pictures and sounds beside it, and everything else as
+//! text that can be read and data for the card.
+
+use crate::tool::ToolError;
+use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
+use serde_json::{Map, Value, json};
+use throughline_wire::{Media, Output};
+
+/// What the model is told when all of an answer was meant for the user.
+const FOR_THE_USER: &str = "The answer is for the user, who has seen it.";
+/// What the model is told when the rest of it was a picture or a sound.
+const BESIDE: &str = "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
+
+/// The output of a finished call, or what the tool says went wrong.
+// R: L2
+pub(crate) fn answer(result: CallToolResult) -> Result<Output, ToolError> {
+    let is_error = result.is_error == Some(true);
+    let mut answer = Answer::default();
+    for block in result.content {
+        answer.take(block);
+    }
+    let output = answer.finish(result.structured_content);
+    if !is_error {
+        return Ok(output);
+    }
+    let message = match output.text.trim() {
+        "" => "the tool says that it failed, and not why".to_owned(),
+        text => text.to_owned(),
+    };
+    let partial = Output { text: String::new(), size: 0, ..output };
+    let is_empty = partial.value.is_none() && partial.media.is_empty();
+    Err(if is_empty { ToolError::new(message) } else { ToolError::new(message).with_partial(partial) })
+}
+
+#[derive(Default)]
+struct Answer {
+    texts: Vec<String>,
+    media: Vec<Media>,
+    links: Vec<Value>,
+    resources: Vec<Value>,
+    for_user: Vec<Value>,
+}
+
+impl Answer {
+    fn take(&mut self, block: ContentBlock) {
+        match block {
+            ContentBlock::Text(text) if is_for_the_user(text.annotations.as_ref()) => {
+                self.for_user.push(json!({"type": "text", "text": text.text}));
+            }
+            ContentBlock::Text(text) => self.texts.push(text.text),
+            ContentBlock::Image(image) => self.media(image.mime_type, image.data, image.annotations.as_ref()),
+            ContentBlock::Audio(audio) => self.media(audio.mime_type, audio.data, audio.annotations.as_ref()),
+            ContentBlock::ResourceLink(link) => {
+                let is_for_the_user = is_for_the_user(link.annotations.as_ref());
+                let title = link.title.as_deref().unwrap_or(&link.name);
+                let kind = link.mime_type.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+                let about = link.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
+                let text = format!("[{title}]({}){kind}{about}", link.uri);
+                let value = some_of([
+                    ("uri", Some(json!(link.uri))),
+                    ("name", Some(json!(link.name))),
+                    ("title", link.title.map(Value::from)),
+                    ("description", link.description.map(Value::from)),
+                    ("media_type", link.mime_type.map(Value::from)),
+                    ("size", link.size.map(Value::from)),
+                ]);
+                if is_for_the_user {
+                    self.for_user.push(json!({"type": "link", "link": value}));
+                } else {
+                    self.texts.push(text);
+                    self.links.push(value);
+                }
+            }
+            ContentBlock::Resource(embedded) => {
+                self.resource(embedded.resource, is_for_the_user(embedded.annotations.as_ref()));
+            }
+            // The enum may grow with the protocol.
+            other => match serde_json::to_value(other) {
+                Ok(value) => self.texts.push(value.to_string()),
+                Err(_) => self.texts.push("[a part of a kind that is not known]".to_owned()),
+            },
+        }
+    }
+
+    /// Pictures go to the model with the output, so one that is not for it cannot be among them.
+    fn media(&mut self, media_type: String, data: String, annotations: Option<&Annotations>) {
+        let bytes = data.len() / 4 * 3;
+        if is_for_the_user(annotations) {
+            self.for_user.push(json!({"type": "media", "media_type": media_type, "bytes": bytes}));
+        } else if !is_picture_or_sound(&media_type) {
+            self.texts
+                .push(format!("[{media_type} of {bytes} bytes, which is neither a picture nor a sound]"));
+        } else if !is_base64(&data) {
+            self.texts.push(format!("[{media_type} that is not valid base64]"));
+        } else {
+            self.media.push(Media { media_type, data });
+        }
+    }
+
+    fn resource(&mut self, contents: ResourceContents, is_for_the_user: bool) {
+        match contents {
+            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                let kind = mime_type.map(Value::from);
+                if is_for_the_user {
+                    let value = some_of([
+                        ("type", Some(json!("resource"))),
+                        ("uri", Some(json!(uri))),
+                        ("media_type", kind),
+                        ("text", Some(json!(text))),
+                    ]);
+                    self.for_user.push(value);
+                } else {
+                    self.texts.push(format!("{uri}\n{text}"));
+                    self.resources.push(some_of([("uri", Some(json!(uri))), ("media_type", kind)]));
+                }
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                let bytes = blob.len() / 4 * 3;
+                let value = some_of([
+                    ("uri", Some(json!(uri))),
+                    ("media_type", mime_type.clone().map(Value::from)),
+                    ("bytes", Some(json!(bytes))),
+                ]);
+                let kind = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+                if is_for_the_user {
+                    self.for_user.push(json!({"type": "resource", "resource": value}));
+                    return;
+                }
+                self.texts.push(format!("{uri} ({kind}, {bytes} bytes)"));
+                self.resources.push(value);
+                if is_picture_or_sound(&kind) && is_base64(&blob) {
+                    self.media.push(Media { media_type: kind, data: blob });
+                }
+            }
+            _ => self.texts.push("[a resource of a kind that is not known]".to_owned()),
+        }
+    }
+
+    fn finish(self, structured: Option<Value>) -> Output {
+        let mut text = self.texts.join("\n");
+        // An empty content is told by the structured one. Nothing else stands in for a text: what is only for the user
+        // is in the value, which would be shown to the model in place of a text that is missing.
+        if text.is_empty() {
+            text = match (&structured, self.for_user.is_empty(), self.media.is_empty()) {
+                (Some(structured), ..) => structured.to_string(),
+                (None, true, _) => String::new(),
+                (None, false, true) => FOR_THE_USER.to_owned(),
+                (None, false, false) => BESIDE.to_owned(),
+            };
+        }
+        let lists = [("links", self.links), ("resources", self.resources), ("for_user", self.for_user)];
+        let lists: Map<String, Value> = lists
+            .into_iter()
+            .filter(|(_, items)| !items.is_empty())
+            .map(|(name, items)| (name.to_owned(), Value::Array(items)))
+            .collect();
+        let value = match (structured, lists.is_empty()) {
+            (structured, true) => structured,
+            (None, false) => Some(Value::Object(lists)),
+            (Some(structured), false) => {
+                let mut value = Map::from_iter([("structured".to_owned(), structured)]);
+                value.extend(lists);
+                Some(Value::Object(value))
+            }
+        };
+        Output { size: text.len() as u64, text, value, media: self.media, ..Output::default() }
+    }
+}
+
+fn is_for_the_user(annotations: Option<&Annotations>) -> bool {
+    let audience = annotations.and_then(|annotations| annotations.audience.as_deref());
+    audience.is_some_and(|audience| !audience.is_empty() && !audience.contains(&Role::Assistant))
+}
+
+fn is_picture_or_sound(media_type: &str) -> bool {
+    let kind = media_type.split('/').next().unwrap_or("");
+    kind.eq_ignore_ascii_case("image") || kind.eq_ignore_ascii_case("audio")
+}
+
+/// Standard alphabet with its padding: an upstream refuses the whole request for anything else.
+fn is_base64(data: &str) -> bool {
+    let body = data.trim_end_matches('=');
+    data.len().is_multiple_of(4)
+        && data.len() - body.len() <= 2
+        && !body.is_empty()
+        && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
+}
+
+fn some_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(value: Value) -> Result<Output, ToolError> {
+        answer(serde_json::from_value(value).unwrap())
+    }
+
+    fn output(value: Value) -> Output {
+        result(value).unwrap()
+    }
+
+    #[test]
+    fn texts_are_joined_and_pictures_and_sounds_travel_beside_them() {
+        let output = output(json!({"content": [
+            {"type": "text", "text": "one"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "text", "text": "two"},
+            {"type": "audio", "data": "BBBB", "mimeType": "audio/wav"},
+        ]}));
+        assert_eq!(output.text, "one\ntwo");
+        let kinds: Vec<_> = output.media.iter().map(|media| media.media_type.as_str()).collect();
+        assert_eq!(kinds, ["image/png", "audio/wav"]);
+        assert_eq!(output.value, None);
+    }
+
+    #[test]
+    fn an_empty_content_is_told_by_the_structured_one() {
+        let structured = json!({"temperature": 22});
+        let told = output(json!({"content": [], "structuredContent": structured}));
+        assert_eq!((told.text.as_str(), told.value), ("{\"temperature\":22}", Some(structured.clone())));
+        let both = output(
+            json!({"content": [{"type": "text", "text": "22 degrees"}], "structuredContent": structured}),
+        );
+        assert_eq!((both.text.as_str(), both.value), ("22 degrees", Some(structured)));
+        assert_eq!(output(json!({"content": []})).text, "");
+    }
+
+    #[test]
+    fn links_and_resources_can_be_read_and_are_data_for_the_card() {
+        let output = output(json!({"content": [
+            {"type": "resource_link", "uri": "demo://1", "name": "one", "title": "The first", "mimeType": "text/plain"},
+            {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "hello"}},
+            {"type": "resource", "resource": {"uri": "demo://p", "mimeType": "image/png", "blob": "AAAA"}},
+        ]}));
+        assert_eq!(
+            output.text,
+            "[The first](demo://1) (text/plain)\nfile:///a.txt\nhello\ndemo://p (image/png, 3 bytes)"
+        );
+        assert_eq!(output.media.len(), 1);
+        assert_eq!(
+            output.value.unwrap(),
+            json!({
+                "links": [{"uri": "demo://1", "name": "one", "title": "The first", "media_type": "text/plain"}],
+                "resources": [
+                    {"uri": "file:///a.txt", "media_type": "text/plain"},
+                    {"uri": "demo://p", "media_type": "image/png", "bytes": 3},
+                ],
+            })
+        );
+    }
+
+    // R: L2
+    #[test]
+    fn what_is_for_the_user_is_not_told_to_the_model() {
+        let secret = |content: Value| {
+            let output = output(json!({"content": content}));
+            let model_reads = throughline_wire::Outcome::Done(output.clone()).told_to_model();
+            (model_reads, output)
+        };
+        let user = json!({"audience": ["user"]});
+        for block in [
+            json!({"type": "text", "text": "hidden", "annotations": user}),
+            json!({"type": "resource_link", "uri": "demo://hidden", "name": "hidden", "annotations": user}),
+            json!({"type": "resource", "resource": {"uri": "demo://x", "text": "hidden"}, "annotations": user}),
+            json!({"type": "image", "data": "AAAA", "mimeType": "image/hidden", "annotations": user}),
+        ] {
+            for content in [json!([block]), json!([{"type": "text", "text": "told"}, block])] {
+                let (model_reads, output) = secret(content);
+                assert!(!model_reads.contains("hidden"), "{model_reads}");
+                assert!(output.media.is_empty());
+                assert!(output.value.unwrap().to_string().contains("hidden"));
+            }
+        }
+        let (model_reads, output) = secret(json!([
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "text", "text": "hidden", "annotations": user},
+        ]));
+        assert!(!model_reads.contains("hidden") && !output.text.is_empty());
+        let (model_reads, _) = secret(json!([
+            {"type": "text", "text": "for both", "annotations": {"audience": ["user", "assistant"]}}
+        ]));
+        assert_eq!(model_reads, "for both");
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_own_words() {
+        let failed = |value: Value| result(value).unwrap_err();
+        let error =
+            failed(json!({"isError": true, "content": [{"type": "text", "text": "outside of the root"}]}));
+        assert_eq!(error, ToolError::new("outside of the root"));
+        let error = failed(json!({"isError": true, "content": []}));
+        assert_eq!(error.to_string(), "the tool says that it failed, and not why");
+        let error = failed(json!({"isError": true, "content": [], "structuredContent": {"code": 7}}));
+        assert!(error.to_string().contains("{\"code\":7}"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_picture_is_not_sent_as_one() {
+        for (data, kind) in [
+            ("not base64!", "image/png"),
+            ("AAA", "image/png"),
+            ("AAAA", "application/pdf"),
+            ("", "image/png"),
+        ] {
+            let output = output(json!({"content": [{"type": "image", "data": data, "mimeType": kind}]}));
+            assert!(output.media.is_empty(), "{data} {kind}");
+            assert!(output.text.contains(kind), "{}", output.text);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! From what a server says about a tool to ours: name, title, description, schemas, and what its hints are worth.
+//!
+//! Descriptions are data here: they reach a model in definitions only, and nothing in them is read as anything.
+
+use super::pins::Pinned;
+use super::settings::McpServer;
+use crate::naming::TOOL_NAME_BYTES_MAX;
+use crate::tool::{AgentCallable, ToolSpec};
+use rmcp::model::{Tool as Offered, ToolAnnotations};
+use serde_json::Value;
+use throughline_engine::Effect;
+use throughline_wire::ToolName;
+
+/// Largest definition that is taken, in bytes of its JSON: a larger one would fill the model's context by itself.
+pub const DEFINITION_BYTES_MAX: usize = 64 * 1024;
+/// Hex digits that tell apart names which had to be changed.
+const SUFFIX_DIGITS: usize = 8;
+
+/// A tool of a server, not yet compared with its pin.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Definition {
+    pub(crate) spec: ToolSpec,
+    pub(crate) pinned: Pinned,
+}
+
+/// # Errors
+/// Why the tool cannot be taken.
+pub(crate) fn definition(server: &str, settings: &McpServer, offered: Offered) -> Result<Definition, String> {
+    let size = serde_json::to_vec(&offered).map_or(usize::MAX, |bytes| bytes.len());
+    if size > DEFINITION_BYTES_MAX {
+        return Err(format!("its definition has {size} bytes, and {DEFINITION_BYTES_MAX} is the limit"));
+    }
+    let hints = offered.annotations;
+    let effect = effect(settings.trusted, hints.as_ref());
+    let said_title = offered.title.or_else(|| hints.as_ref().and_then(|hints| hints.title.clone()));
+    let pinned = Pinned {
+        server: settings.identity(),
+        tool: offered.name.to_string(),
+        title: said_title.clone(),
+        description: offered.description.unwrap_or_default().into_owned(),
+        parameters: with_type(Value::Object(offered.input_schema.as_ref().clone())),
+        output: offered.output_schema.map(|schema| Value::Object(schema.as_ref().clone())),
+        hints: serde_json::to_value(hints).unwrap_or_default(),
+    };
+    let mut spec = ToolSpec::new(tool_name(server, &pinned.tool), pinned.description.clone());
+    spec.title = said_title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| pinned.tool.clone());
+    spec.parameters = pinned.parameters.clone();
+    spec.output = pinned.output.clone();
+    spec.effect = effect;
+    spec.agent_callable = AgentCallable::Yes;
+    spec.timeout = settings.total();
+    spec.source = format!("mcp:{server}");
+    Ok(Definition { spec, pinned })
+}
+
+/// `server.method`. A method that cannot be one is changed, and gets a suffix made from what it was, so that no two
+/// become one.
+pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
+    let room = TOOL_NAME_BYTES_MAX - server.len() - 1;
+    let is_good = |c: char| !c.is_whitespace() && !c.is_control() && !is_invisible(c);
+    if !tool.is_empty() && tool.len() <= room && tool.chars().all(is_good) {
+        return ToolName::from(format!("{server}.{tool}"));
+    }
+    let hash = blake3::hash(tool.as_bytes()).to_hex();
+    let room = room - SUFFIX_DIGITS - 1;
+    let mut method = String::new();
+    for c in tool.chars().map(|c| if is_good(c) { c } else { '_' }) {
+        if method.len() + c.len_utf8() > room {
+            break;
+        }
+        method.push(c);
+    }
+    ToolName::from(format!("{server}.{method}_{}", &hash.as_str()[..SUFFIX_DIGITS]))
+}
+
+/// Zero-width and direction-changing characters: two names that look the same are not.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Annotations are hints, not proof: of a server that is not trusted they change nothing.
+/// Defaults of absent hints: not read-only, destructive, not idempotent, open world (MCP 2025-11-25 `ToolAnnotations`).
+// R: L2
+fn effect(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
+    let Some(hints) = hints.filter(|_| trusted) else { return Effect::External };
+    if hints.read_only_hint == Some(true) {
+        Effect::Read
+    } else if hints.idempotent_hint == Some(true) {
+        Effect::Idempotent
+    } else if hints.open_world_hint == Some(false) {
+        Effect::Write
+    } else {
+        Effect::External
+    }
+}
+
+/// Some servers leave out the type of a schema without arguments, which upstreams refuse.
+fn with_type(mut schema: Value) -> Value {
+    if let Value::Object(fields) = &mut schema
+        && !fields.contains_key("type")
+        && !["$ref", "anyOf", "oneOf", "allOf"].iter().any(|key| fields.contains_key(*key))
+    {
+        fields.insert("type".to_owned(), Value::from("object"));
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    fn offered(value: Value) -> Offered {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn of(value: Value) -> Definition {
+        definition("files", &McpServer::default(), offered(value)).unwrap()
+    }
+
+    #[test]
+    fn the_title_is_the_first_that_is_given() {
+        let title = |value| of(value).spec.title;
+        let with = |more: Value| {
+            let mut value = json!({"name": "read", "inputSchema": {"type": "object"}});
+            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            value
+        };
+        assert_eq!(title(with(json!({"title": "Read", "annotations": {"title": "Hint"}}))), "Read");
+        assert_eq!(title(with(json!({"annotations": {"title": "Hint"}}))), "Hint");
+        assert_eq!(title(with(json!({"title": " "}))), "read");
+        assert_eq!(title(with(json!({}))), "read");
+    }
+
+    // R: L2
+    #[test]
+    fn hints_count_only_where_the_server_is_trusted() {
+        let table = [
+            (json!({"readOnlyHint": true}), Effect::Read),
+            (json!({"readOnlyHint": false, "destructiveHint": true}), Effect::External),
+            (json!({"destructiveHint": false, "openWorldHint": false}), Effect::Write),
+            (json!({"destructiveHint": true, "openWorldHint": false}), Effect::Write),
+            (json!({"idempotentHint": true, "destructiveHint": true}), Effect::Idempotent),
+            (json!({}), Effect::External),
+        ];
+        for (hints, expected) in table {
+            let tool = json!({"name": "read", "inputSchema": {"type": "object"}, "annotations": hints});
+            let as_seen = |trusted| {
+                let settings = McpServer { trusted, ..McpServer::default() };
+                definition("files", &settings, offered(tool.clone())).unwrap().spec.effect
+            };
+            assert_eq!(as_seen(true), expected, "{hints}");
+            assert_eq!(as_seen(false), Effect::External, "{hints}");
+        }
+    }
+
+    #[test]
+    fn every_name_becomes_one_that_can_be_registered_and_no_two_become_one() {
+        let long = "x".repeat(300);
+        let longer = "x".repeat(301);
+        let names = [
+            "read",
+            "read file",
+            "read_file",
+            "a.b/c",
+            "",
+            " ",
+            "天气",
+            "re\u{202e}ad",
+            "read\u{200b}",
+            &long,
+            &longer,
+        ];
+        let ours: BTreeSet<String> =
+            names.iter().map(|name| tool_name("files", name).into_string()).collect();
+        assert_eq!(ours.len(), names.len());
+        for name in &ours {
+            assert!(crate::naming::check(&ToolName::from(name.as_str())).is_ok(), "{name}");
+            assert!(!name.chars().any(is_invisible), "{name:?}");
+        }
+        assert!(ours.contains("files.read") && ours.contains("files.a.b/c") && ours.contains("files.天气"));
+    }
+
+    #[test]
+    fn a_schema_without_a_type_is_one_of_an_object() {
+        assert_eq!(of(json!({"name": "now", "inputSchema": {}})).spec.parameters, json!({"type": "object"}));
+        let own = json!({"type": "string"});
+        assert_eq!(
+            of(json!({"name": "now", "inputSchema": own})).spec.parameters,
+            own,
+            "left for the registry to refuse"
+        );
+    }
+
+    #[test]
+    fn a_definition_has_a_largest_size() {
+        let with = |size: usize| {
+            let tool =
+                json!({"name": "read", "description": "x".repeat(size), "inputSchema": {"type": "object"}});
+            definition("files", &McpServer::default(), offered(tool))
+        };
+        assert!(with(DEFINITION_BYTES_MAX - 200).is_ok());
+        assert!(with(DEFINITION_BYTES_MAX).unwrap_err().contains("is the limit"));
+    }
+}

@@ -1,0 +1,53 @@
+//! Tools of servers that speak the [Model Context Protocol](https://modelcontextprotocol.io), 2026-07-28 and 2025-11-25,
+//! started as programs or reached over HTTP.
+//!
+//! A server is a [`Source`](crate::Source): it starts in the background, and a tool of it is a tool like any other. Its
+//! words are data: names are changed until they are legal, descriptions reach models in definitions and people on the
+//! screen and are read by nothing in between, hints about effects count only where the settings say so, and a definition
+//! that changes is switched off until somebody has agreed to it ([`Pins`]). Sampling and roots are off; a question to a
+//! person goes to whoever watches the call.
+//!
+//! The official SDK speaks the protocol; none of its types leaves this module.
+// R: L2 R4
+
+mod pins;
+mod settings;
+
+pub use pins::{Changed, PIN_FILE_BYTES_MAX, Pinned, Pins, PinsError, Verdict};
+pub use settings::{Era, McpServer, McpSettingError, SERVER_NAME_BYTES_MAX};
+
+#[cfg(feature = "mcp")]
+mod call;
+#[cfg(feature = "mcp")]
+mod connect;
+#[cfg(feature = "mcp")]
+mod content;
+#[cfg(feature = "mcp")]
+mod definition;
+#[cfg(feature = "mcp")]
+mod elicit;
+#[cfg(feature = "mcp")]
+mod http;
+#[cfg(feature = "mcp")]
+mod listing;
+#[cfg(feature = "mcp")]
+mod session;
+#[cfg(feature = "mcp")]
+mod source;
+#[cfg(feature = "mcp")]
+mod stdio;
+
+#[cfg(feature = "mcp")]
+pub use call::RESTART_WAIT;
+#[cfg(feature = "mcp")]
+pub use connect::{CLOSE_WAIT, STDERR_BYTES_KEPT};
+#[cfg(feature = "mcp")]
+pub use definition::DEFINITION_BYTES_MAX;
+#[cfg(feature = "mcp")]
+pub use listing::{PAGES_MAX, TOOLS_MAX};
+#[cfg(feature = "mcp")]
+pub use session::{CANCEL_WAIT, INPUT_ROUNDS_MAX};
+#[cfg(feature = "mcp")]
+pub use source::{McpLimits, McpSource};
+#[cfg(feature = "mcp")]
+pub use stdio::MESSAGE_BYTES_MAX;

@@ -1,0 +1,528 @@
+//! Definitions as they were when a person last agreed to them: a server that changes one gets it switched off until
+//! somebody has read the difference.
+//!
+//! The file is for several programs at once: every change is read, made and written under a lock, and replaced whole.
+//! Never holds a secret: no values of variables, no headers.
+// R: L2 R4
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// Version of the file's format.
+const FORMAT: u32 = 1;
+/// Largest file that is read, in bytes: what is larger was not written by us.
+pub const PIN_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Everything that a server says about a tool, and which server: what a fingerprint is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// The server's command line, or its URL.
+    pub server: Vec<String>,
+    /// The tool as its server calls it.
+    pub tool: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// For the model.
+    pub description: String,
+    /// Schema of the arguments.
+    pub parameters: Value,
+    /// Schema of the structured output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// What the server says about its effects.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub hints: Value,
+}
+
+impl Pinned {
+    /// BLAKE3 over all of it, in hex. The order of keys says nothing.
+    pub fn fingerprint(&self) -> String {
+        let document = serde_json::to_value(self).map(crate::registry::canonical).unwrap_or_default();
+        blake3::hash(document.to_string().as_bytes()).to_hex().to_string()
+    }
+}
+
+/// A tool whose definition is not the one that was agreed to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// `server.method`.
+    pub name: String,
+    /// What was agreed to.
+    pub before: Pinned,
+    /// What the server says now.
+    pub now: Pinned,
+}
+
+impl Changed {
+    /// The difference, line by line: `- ` was, `+ ` is, two spaces for lines around it.
+    pub fn diff(&self) -> String {
+        let (before, now) = (&self.before, &self.now);
+        let mut text = String::new();
+        let mut part = |title: &str, before: &str, now: &str| {
+            if before != now {
+                text.push_str(&format!("{title}\n{}", line_diff(before, now)));
+            }
+        };
+        part("server", &before.server.join(" "), &now.server.join(" "));
+        part("title", before.title.as_deref().unwrap_or(""), now.title.as_deref().unwrap_or(""));
+        part("description", &before.description, &now.description);
+        part("arguments", &pretty(&before.parameters), &pretty(&now.parameters));
+        let schema = |output: &Option<Value>| output.as_ref().map(pretty).unwrap_or_default();
+        part("output", &schema(&before.output), &schema(&now.output));
+        part("hints", &pretty(&before.hints), &pretty(&now.hints));
+        text
+    }
+}
+
+/// What became of comparing a definition with its pin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is as agreed, or was seen for the first time and is pinned now.
+    Agreed,
+    /// It is another one: the tool stays off.
+    Changed(Box<Changed>),
+}
+
+/// The pins of all servers. Cheap to clone; all clones are one.
+#[derive(Clone, Debug)]
+pub struct Pins {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `None` = in memory only.
+    path: Option<PathBuf>,
+    memory: Mutex<Document>,
+    approvals: watch::Sender<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Document {
+    v: u32,
+    /// By `server.method`.
+    pins: BTreeMap<String, Pinned>,
+    /// Changed definitions that nobody has agreed to yet.
+    #[serde(default)]
+    waiting: BTreeMap<String, Pinned>,
+}
+
+impl Default for Document {
+    fn default() -> Self {
+        Self { v: FORMAT, pins: BTreeMap::new(), waiting: BTreeMap::new() }
+    }
+}
+
+/// Why pins cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PinsError {
+    /// The file system says no.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// It is not a file of pins, or one of a later version.
+    #[error("{}: not a file of pinned definitions: {problem}", path.display())]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no change of this name to agree to.
+    #[error("no changed definition of `{name}` is waiting")]
+    NotWaiting {
+        /// The name.
+        name: String,
+        /// Those that are.
+        waiting: Vec<String>,
+    },
+}
+
+impl Pins {
+    /// Pins that end with the program.
+    pub fn in_memory() -> Self {
+        Self::new(None)
+    }
+
+    /// Pins in a file, which is made when it is first needed, for its owner's eyes only.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self::new(Some(path.into()))
+    }
+
+    fn new(path: Option<PathBuf>) -> Self {
+        let memory = Mutex::new(Document::default());
+        Self { inner: Arc::new(Inner { path, memory, approvals: watch::Sender::new(0) }) }
+    }
+
+    /// Compares what a server says now with its pins. A tool that is seen for the first time is pinned; one that is
+    /// as agreed again waits no longer. Verdicts are in the order of `now`, which are pairs of `server.method` and
+    /// definition. Blocks its thread for the file.
+    ///
+    /// # Errors
+    /// The pins cannot be read or written: nothing may be offered then.
+    pub fn compare(&self, now: &[(String, Pinned)]) -> Result<Vec<Verdict>, PinsError> {
+        self.change(|document| {
+            let mut verdicts = Vec::with_capacity(now.len());
+            for (name, definition) in now {
+                match document.pins.get(name) {
+                    Some(pinned) if pinned.fingerprint() != definition.fingerprint() => {
+                        verdicts.push(Verdict::Changed(Box::new(Changed {
+                            name: name.clone(),
+                            before: pinned.clone(),
+                            now: definition.clone(),
+                        })));
+                        document.waiting.insert(name.clone(), definition.clone());
+                        continue;
+                    }
+                    Some(_) => {}
+                    None => drop(document.pins.insert(name.clone(), definition.clone())),
+                }
+                document.waiting.remove(name);
+                verdicts.push(Verdict::Agreed);
+            }
+            Ok(verdicts)
+        })
+    }
+
+    /// Everything that waits for somebody's agreement, by name. Blocks its thread for the file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn changes(&self) -> Result<Vec<Changed>, PinsError> {
+        let document = self.read()?;
+        let changed = document.waiting.into_iter().filter_map(|(name, now)| {
+            let before = document.pins.get(&name)?.clone();
+            Some(Changed { name, before, now })
+        });
+        Ok(changed.collect())
+    }
+
+    /// Agrees to the definition that waits under this name. What a server says by then is compared with it, so nothing
+    /// that nobody has read comes in with it. Blocks its thread for the file.
+    ///
+    /// # Errors
+    /// Nothing waits under this name, or the file cannot be written.
+    pub fn approve(&self, name: &str) -> Result<Changed, PinsError> {
+        let approved = self.change(|document| {
+            let Some(now) = document.waiting.remove(name) else {
+                let waiting = document.waiting.keys().cloned().collect();
+                return Err(PinsError::NotWaiting { name: name.to_owned(), waiting });
+            };
+            let before = document.pins.insert(name.to_owned(), now.clone()).unwrap_or_else(|| now.clone());
+            Ok(Changed { name: name.to_owned(), before, now })
+        })?;
+        self.inner.approvals.send_modify(|count| *count += 1);
+        Ok(approved)
+    }
+
+    /// Changes whenever this program has agreed to something.
+    pub(crate) fn approvals(&self) -> watch::Receiver<u64> {
+        self.inner.approvals.subscribe()
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Document> {
+        // A panic in between leaves the document as it was before or after: it is changed by single inserts.
+        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> Result<Document, PinsError> {
+        match &self.inner.path {
+            None => Ok(self.memory().clone()),
+            Some(path) => read(path),
+        }
+    }
+
+    fn change<T>(&self, edit: impl FnOnce(&mut Document) -> Result<T, PinsError>) -> Result<T, PinsError> {
+        let Some(path) = &self.inner.path else {
+            return edit(&mut self.memory());
+        };
+        let failed = |error| PinsError::File { path: path.clone(), error };
+        let _lock = Lock::take(path).map_err(failed)?;
+        let before = read(path)?;
+        let mut document = before.clone();
+        let answer = edit(&mut document)?;
+        if document != before {
+            replace(path, &document).map_err(failed)?;
+        }
+        Ok(answer)
+    }
+}
+
+/// Held by one program at a time; the kernel lets go of it if that program dies.
+struct Lock(#[expect(dead_code, reason = "the lock is the open file")] File);
+
+impl Lock {
+    fn take(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let file = private().create(true).truncate(false).open(path.with_extension("lock"))?;
+        file.lock()?;
+        Ok(Self(file))
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn read(path: &Path) -> Result<Document, PinsError> {
+    let failed = |error| PinsError::File { path: path.to_owned(), error };
+    let wrong = |problem: String| PinsError::Format { path: path.to_owned(), problem };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut text = String::new();
+    file.take(PIN_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > PIN_FILE_BYTES_MAX {
+        return Err(wrong("it is too large".to_owned()));
+    }
+    let document: Document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if document.v != FORMAT {
+        return Err(wrong(format!("its version is {}, and this program knows {FORMAT}", document.v)));
+    }
+    Ok(document)
+}
+
+/// Written beside and moved into place: a crash leaves the old file or the new one.
+fn replace(path: &Path, document: &Document) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = private().create(true).truncate(true).open(&beside)?;
+    serde_json::to_writer_pretty(&mut file, document)?;
+    file.write_all(b"\n")?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)
+}
+
+fn pretty(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        value => serde_json::to_string_pretty(&crate::registry::canonical(value.clone())).unwrap_or_default(),
+    }
+}
+
+/// Lines of context around a difference.
+const CONTEXT_LINES: usize = 2;
+/// Lines of one side up to which the smallest difference is looked for, which costs their product.
+const EXACT_LINES_MAX: usize = 1_000;
+
+fn line_diff(before: &str, now: &str) -> String {
+    let (before, now): (Vec<&str>, Vec<&str>) = (before.lines().collect(), now.lines().collect());
+    let rows = rows(&before, &now);
+    let near: BTreeSet<usize> = rows
+        .iter()
+        .enumerate()
+        .filter(|(_, (mark, _))| *mark != ' ')
+        .flat_map(|(at, _)| at.saturating_sub(CONTEXT_LINES)..=at + CONTEXT_LINES)
+        .collect();
+    let mut text = String::new();
+    let mut last = None;
+    for (at, (mark, line)) in rows.iter().enumerate().filter(|(at, _)| near.contains(at)) {
+        if last.is_some_and(|last| at > last + 1) {
+            text.push_str("  …\n");
+        }
+        last = Some(at);
+        text.push_str(&format!("{mark} {line}\n"));
+    }
+    text
+}
+
+/// Every line with its mark, by the longest common subsequence.
+fn rows<'t>(before: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
+    if before.len() > EXACT_LINES_MAX || now.len() > EXACT_LINES_MAX {
+        let was = before.iter().map(|line| ('-', *line));
+        return was.chain(now.iter().map(|line| ('+', *line))).collect();
+    }
+    let mut common = vec![vec![0_u32; now.len() + 1]; before.len() + 1];
+    for b in (0..before.len()).rev() {
+        for n in (0..now.len()).rev() {
+            common[b][n] = if before[b] == now[n] {
+                common[b + 1][n + 1] + 1
+            } else {
+                common[b + 1][n].max(common[b][n + 1])
+            };
+        }
+    }
+    let (mut b, mut n, mut rows) = (0, 0, Vec::new());
+    while b < before.len() || n < now.len() {
+        if b < before.len() && n < now.len() && before[b] == now[n] {
+            rows.push((' ', before[b]));
+            (b, n) = (b + 1, n + 1);
+        } else if n == now.len() || (b < before.len() && common[b + 1][n] >= common[b][n + 1]) {
+            rows.push(('-', before[b]));
+            b += 1;
+        } else {
+            rows.push(('+', now[n]));
+            n += 1;
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn definition(description: &str) -> Pinned {
+        Pinned {
+            server: vec!["mcp-server-files".into(), "/tmp".into()],
+            tool: "read".into(),
+            title: None,
+            description: description.into(),
+            parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+            output: None,
+            hints: Value::Null,
+        }
+    }
+
+    fn compare(pins: &Pins, definition: Pinned) -> Verdict {
+        pins.compare(&[("files.read".into(), definition)]).unwrap().remove(0)
+    }
+
+    fn both(check: impl Fn(&Pins)) {
+        check(&Pins::in_memory());
+        let folder = tempfile::tempdir().unwrap();
+        check(&Pins::at(folder.path().join("deep/pins.json")));
+    }
+
+    // R: L2
+    #[test]
+    fn what_was_seen_first_is_pinned_and_what_changes_stays_off_until_somebody_agrees() {
+        both(|pins| {
+            assert_eq!(compare(pins, definition("Reads a file")), Verdict::Agreed);
+            assert_eq!(compare(pins, definition("Reads a file")), Verdict::Agreed);
+            for _ in 0..2 {
+                let Verdict::Changed(changed) = compare(pins, definition("Reads a file and mails it")) else {
+                    panic!("a changed definition was taken")
+                };
+                assert_eq!(changed.name, "files.read");
+            }
+            assert_eq!(pins.changes().unwrap().len(), 1);
+            pins.approve("files.read").unwrap();
+            assert_eq!(compare(pins, definition("Reads a file and mails it")), Verdict::Agreed);
+            assert!(matches!(compare(pins, definition("Reads a file")), Verdict::Changed(_)));
+        });
+    }
+
+    #[test]
+    fn what_is_agreed_to_is_what_was_read() {
+        both(|pins| {
+            compare(pins, definition("one"));
+            compare(pins, definition("two"));
+            pins.approve("files.read").unwrap();
+            assert!(matches!(compare(pins, definition("three")), Verdict::Changed(_)));
+        });
+    }
+
+    #[test]
+    fn a_definition_that_goes_back_waits_no_longer() {
+        both(|pins| {
+            compare(pins, definition("one"));
+            compare(pins, definition("two"));
+            assert_eq!(compare(pins, definition("one")), Verdict::Agreed);
+            assert_eq!(pins.changes().unwrap(), []);
+            let error = pins.approve("files.read").unwrap_err();
+            assert_eq!(error.to_string(), "no changed definition of `files.read` is waiting");
+        });
+    }
+
+    #[test]
+    fn every_part_of_a_definition_and_the_server_itself_count() {
+        let base = definition("one");
+        let edits: [fn(&mut Pinned); 6] = [
+            |pinned| pinned.server[1] = "/".into(),
+            |pinned| pinned.title = Some("Read".into()),
+            |pinned| pinned.description.push('!'),
+            |pinned| pinned.parameters = json!({"type": "object"}),
+            |pinned| pinned.output = Some(json!({})),
+            |pinned| pinned.hints = json!({"readOnlyHint": true}),
+        ];
+        for edit in edits {
+            let mut changed = base.clone();
+            edit(&mut changed);
+            assert_ne!(changed.fingerprint(), base.fingerprint(), "{changed:?}");
+        }
+        let mut reordered = base.clone();
+        reordered.parameters = json!({"properties": {"path": {"type": "string"}}, "type": "object"});
+        assert_eq!(reordered.fingerprint(), base.fingerprint());
+    }
+
+    #[test]
+    fn the_difference_can_be_read() {
+        let mut now = definition("Reads a file.\nThen mails it to mallory.");
+        now.parameters["properties"]["to"] = json!({"type": "string"});
+        let before = definition("Reads a file.");
+        let diff = Changed { name: "files.read".into(), before, now }.diff();
+        for line in
+            ["description\n  Reads a file.\n+ Then mails it to mallory.\narguments\n", "\n+ ", "\"to\": {\n"]
+        {
+            assert!(diff.contains(line), "{diff}");
+        }
+        assert!(!diff.contains("\n- "), "{diff}");
+    }
+
+    #[test]
+    fn a_long_text_is_shown_around_its_differences() {
+        let lines = |changed: &str| {
+            (0..40)
+                .map(|n| if n == 20 { changed.to_owned() } else { format!("line {n}") })
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let diff = line_diff(&lines("old"), &lines("new"));
+        assert_eq!(diff, "  line 18\n  line 19\n- old\n+ new\n  line 21\n  line 22\n");
+    }
+
+    #[test]
+    fn two_programs_share_a_file_that_only_its_owner_can_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pins.json");
+        let (one, other) = (Pins::at(&path), Pins::at(&path));
+        compare(&one, definition("one"));
+        compare(&one, definition("two"));
+        assert_eq!(other.changes().unwrap()[0].now.description, "two");
+        other.approve("files.read").unwrap();
+        assert_eq!(compare(&one, definition("two")), Verdict::Agreed);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_something_else_is_an_error_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pins.json");
+        for (text, expected) in [
+            ("[]", "not a file of pinned definitions"),
+            ("{\"v\": 1", "not a file of pinned definitions"),
+            ("{\"v\": 99, \"pins\": {}}", "its version is 99"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = Pins::at(&path).compare(&[("a.b".into(), definition("one"))]).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+}
