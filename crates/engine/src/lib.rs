@@ -48,7 +48,7 @@ pub use policy::{
     explain,
 };
 pub use setup::{
-    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling,
+    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling, Remark,
     RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
 pub use steering::{QueuedMessage, When};

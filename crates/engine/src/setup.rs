@@ -44,6 +44,19 @@ pub struct TurnSetup {
     pub retry: RetryPolicy,
     /// What becomes of a turn whose process died.
     pub on_interrupted: OnInterrupted,
+    /// What was found out while all this was put together: each is told as a `problem` right after `stream_start`.
+    pub remarks: Vec<Remark>,
+}
+
+/// Something that the user should know before the turn begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remark {
+    /// Stable word.
+    pub code: String,
+    /// What is so, in words.
+    pub what: String,
+    /// What can be done about it.
+    pub remedy: Option<String>,
 }
 
 /// The start input: ids and randomness come from outside.

@@ -20,7 +20,7 @@ use crate::input::{Input, TimerId, Verdict};
 use crate::ledger;
 use crate::policy::Remember;
 use crate::record::{Phase, Record};
-use crate::setup::{TurnSetup, TurnStart};
+use crate::setup::{Remark, TurnSetup, TurnStart};
 use crate::steering::QueuedMessage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -260,6 +260,10 @@ impl Machine<'_> {
             input: input.clone(),
         };
         self.emit(About::default(), start);
+        for Remark { code, what, remedy } in &self.setup.remarks {
+            let (code, excerpt, remedy) = (code.clone(), what.clone(), remedy.clone());
+            self.emit(About::default(), EventKind::Problem { code, at: None, excerpt, remedy });
+        }
         self.advance();
     }
 

@@ -101,7 +101,7 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
         FailureKind::ToolsUnsupported => (
             "tool_calling_unsupported",
             "This upstream or model does not support native tool calling.",
-            "Choose a model that can call tools, or turn its tools off. Mode `text` (`mode = \"text\"` for the agent) will bring tools to models without native calling in a later release.",
+            "Use text mode, in which the model writes its calls as text: `/mode text` in the chat, `--mode text` for the command, or `mode = \"text\"` for the agent. Or choose a model that can call tools.",
         ),
         FailureKind::ContextTooLong => (
             "context_too_long",
@@ -241,7 +241,10 @@ fn circle(cycle: Cycle) -> String {
 pub(crate) fn remedy_of(kind: &ProblemKind) -> Option<String> {
     match kind {
         ProblemKind::LeakedCall { .. } => {
-            Some("The model writes tool calls as text. Set `leaked_calls = \"run\"` for this upstream, or use text mode.".into())
+            Some(
+                "The server let a tool call through as text, so it was not run. Set `profile = { leaked_calls = \"run\" }` for this upstream, or use text mode (`/mode text`) with `protocol = \"xml\"`."
+                    .into(),
+            )
         }
         ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
         _ => None,

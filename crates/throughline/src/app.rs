@@ -2,8 +2,9 @@
 
 use crate::agent::{Agent, ToolCall};
 use crate::approval::{Answer, Approval, ApprovalAsk};
+use crate::calling::Calling;
 use crate::clock::Clock;
-use crate::config::{DEFAULT_AGENT, Settings};
+use crate::config::{DEFAULT_AGENT, Mode, Settings};
 use crate::conversation::Conversation;
 use crate::driver::{self, ApprovalHandler, COMMANDS_MAX, World};
 use crate::error::Error;
@@ -91,6 +92,8 @@ pub struct TurnRequest {
     pub agent: Option<String>,
     /// `upstream/model` in place of the agent's models.
     pub model: Option<String>,
+    /// How calls travel; `None` = as the agent says. The history fits any. R: T3
+    pub mode: Option<Mode>,
     /// Who answers questions; `None` = as the application says.
     pub approval: Option<Approval>,
     /// Told in the events.
@@ -137,13 +140,21 @@ impl Throughline {
             None => agent.models.clone(),
         };
         let upstreams = self.clients(&models)?;
+        let mode = request.mode.unwrap_or(agent.mode);
+        let calling = Calling::new(mode, &agent.tool_call, self.offered(agent))?;
+        // Said once, where a conversation begins.
+        let remarks = match request.history.is_empty() {
+            true => calling.left_out.clone(),
+            false => Vec::new(),
+        };
         let setup = TurnSetup {
             agent: agent.name.clone(),
-            instructions: agent.prompt.clone(),
+            instructions: calling.instructions(agent),
             history: request.history,
             upstreams: models,
-            mode: agent.mode.name().to_owned(),
-            tools: self.offered(agent),
+            mode: mode.name().to_owned(),
+            tools: calling.tools,
+            remarks,
             settings: agent.settings.clone(),
             limits: TurnLimits {
                 iterations_max: agent.tool_call.max_iterations,
@@ -175,6 +186,7 @@ impl Throughline {
             clock: Clock::start(),
             log: log.clone(),
             upstreams,
+            calls: calling.format,
             registry: {
                 let registry = inner.registry.clone();
                 Arc::new(move || registry.clone())

@@ -1,6 +1,7 @@
 //! Turns that know what was said before.
 
 use crate::app::{Throughline, TurnRequest};
+use crate::config::Mode;
 use crate::error::Error;
 use crate::input::UserInput;
 use crate::turn::{Turn, TurnControl};
@@ -67,6 +68,11 @@ impl Conversation {
     /// From now on this model answers, as `upstream/model`; `None` = the agent's own. The history fits any.
     pub fn set_model(&mut self, model: Option<String>) {
         self.template.model = model;
+    }
+
+    /// From now on calls travel this way; `None` = as the agent says. The history fits any. R: T3, T9
+    pub fn set_mode(&mut self, mode: Option<Mode>) {
+        self.template.mode = mode;
     }
 
     /// Starts the next turn. If the one before was dropped and is still being stopped, waits for its end.

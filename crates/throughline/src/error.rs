@@ -53,6 +53,12 @@ pub enum Error {
         "the turn before is still running; read it to its end, stop it, or wait for it with `control().ended()`"
     )]
     TurnRunning,
+    /// The text protocol of an agent is none that is built in.
+    #[error("there is no text protocol `{protocol}`")]
+    NoProtocol {
+        /// Its name.
+        protocol: &'static str,
+    },
     /// There is no agent of that name.
     #[error("there is no agent `{agent}`; there are {agents}")]
     UnknownAgent {

@@ -21,6 +21,7 @@ pub mod prompt;
 mod agent;
 mod app;
 mod approval;
+mod calling;
 mod clock;
 mod closest;
 mod conversation;

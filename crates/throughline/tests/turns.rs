@@ -251,7 +251,9 @@ async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
         let (_, message) = read(app.ask("Hi").await.unwrap()).await;
         let fault = message.error.unwrap();
         assert_eq!(fault.code, "tool_calling_unsupported", "{}", dialect.0);
-        assert!(fault.remedy.contains("text"), "{fault:?}");
+        for way in ["`/mode text`", "`--mode text`", "`mode = \"text\"`"] {
+            assert!(fault.remedy.contains(way), "{fault:?}");
+        }
         assert_eq!(server.exchanges().len(), 1, "it is not asked again without tools");
     }
 }

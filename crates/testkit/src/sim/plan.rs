@@ -4,7 +4,7 @@ use super::rng::Rng;
 use super::{Mutant, Options, people};
 use throughline_engine::{
     ApprovalRule, Concurrency, Effect, Execution, Input, LoopGuard, OfferedTool, OnInterrupted, Policy,
-    Polling, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    Polling, Remark, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
 use throughline_wire::{UserPart, WireName};
 
@@ -75,6 +75,10 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
         },
         retry: RetryPolicy { attempts_max: 1 + rng.below(3) as u32, ..RetryPolicy::default() },
         on_interrupted: if rng.chance(60) { OnInterrupted::Continue } else { OnInterrupted::End },
+        remarks: match more.chance(10) {
+            true => vec![Remark { code: "tool_not_offered".into(), what: "a tool".into(), remedy: None }],
+            false => Vec::new(),
+        },
     };
     if options.mutant == Some(Mutant::NoCommitRule) {
         for tool in &mut setup.tools {

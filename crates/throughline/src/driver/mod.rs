@@ -27,6 +27,7 @@ use throughline_engine::{
 };
 use throughline_store::{Log, LogError};
 use throughline_tools::{Executor, Registry};
+use throughline_wire::text::CallFormat;
 use throughline_wire::{CallId, Message};
 use timers::Timers;
 use tokio::sync::mpsc;
@@ -52,6 +53,8 @@ pub(crate) struct World {
     pub log: Arc<dyn Log>,
     /// By place in [`TurnSetup::upstreams`].
     pub upstreams: Vec<Arc<UpstreamClient>>,
+    /// How calls travel. The machine does not know.
+    pub calls: CallFormat,
     pub registry: RegistryNow,
     pub executor: Executor,
     pub approval_handler: Option<ApprovalHandler>,
@@ -98,8 +101,17 @@ enum Senders {
 
 impl Driver {
     async fn run(setup: TurnSetup, start: TurnStart, world: World) -> Result<Vec<Message>, LogError> {
-        let World { clock, log, upstreams, registry, executor, approval_handler, mut commands, abandoned } =
-            world;
+        let World {
+            clock,
+            log,
+            upstreams,
+            calls,
+            registry,
+            executor,
+            approval_handler,
+            mut commands,
+            abandoned,
+        } = world;
         let mut appender = Appender::claim(log, &start.turn_id).await?;
         let tools = RunningTools::new(&start.turn_id, &setup.tools, executor);
         let mut out = Out::default();
@@ -109,7 +121,7 @@ impl Driver {
             outbox: Outbox::new(),
             out,
             clock,
-            model: ModelCall::default(),
+            model: ModelCall::new(calls),
             upstreams,
             registry,
             tools,

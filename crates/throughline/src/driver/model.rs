@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{FailureKind, Input, UpstreamFailure};
+use throughline_wire::text::CallFormat;
 use throughline_wire::{ModelRequest, StepEvent};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,6 +20,8 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 /// The call that is going on, if any.
 #[derive(Default)]
 pub(super) struct ModelCall {
+    /// How the model calls tools.
+    calls: CallFormat,
     current: Option<Current>,
     /// Deltas that came while an append was under way: neighbours are joined, so that a slow log gets fewer and larger
     /// events (design §6).
@@ -34,6 +37,10 @@ struct Current {
 }
 
 impl ModelCall {
+    pub(super) fn new(calls: CallFormat) -> Self {
+        Self { calls, ..Self::default() }
+    }
+
     /// Begins a call. One that is still going on is given up: the machine has asked for another.
     pub(super) fn begin(
         &mut self,
@@ -44,8 +51,9 @@ impl ModelCall {
         clock: Clock,
     ) {
         let (sender, items) = mpsc::channel(ITEMS_MAX);
+        let calls = self.calls.clone();
         let task = tokio::spawn(async move {
-            let call = AssertUnwindSafe(client.call(&request, &clock, sender.clone()));
+            let call = AssertUnwindSafe(client.call(&request, &calls, &clock, sender.clone()));
             if call.catch_unwind().await.is_err() {
                 // R: R3
                 let _ = sender
@@ -136,7 +144,7 @@ mod tests {
         let task = AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
         ModelCall {
             current: Some(Current { step: 1, attempt: 2, items, _task: task }),
-            held: Batch::default(),
+            ..ModelCall::default()
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     DecodeOptions, Dialect, EncodedRequest, End, Limits, Message, ModelRequest, Profile, StepDecoder,
     StepEvent, Think, Transfer, encode,
@@ -96,8 +97,14 @@ impl UpstreamClient {
 
     /// Asks the model and sends what it says. Ends with the call, or when nobody listens. While the channel is full
     /// the upstream is not read. Dropping the future closes the connection.
-    pub(crate) async fn call(&self, request: &ModelRequest, clock: &Clock, out: mpsc::Sender<ModelItem>) {
-        if let Err(failure) = self.exchange(request, clock, &out).await {
+    pub(crate) async fn call(
+        &self,
+        request: &ModelRequest,
+        calls: &CallFormat,
+        clock: &Clock,
+        out: mpsc::Sender<ModelItem>,
+    ) {
+        if let Err(failure) = self.exchange(request, calls, clock, &out).await {
             let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
             // If nobody listens any more, nobody wants to know.
             let _ = out.send(ModelItem::Failed(failure)).await;
@@ -107,18 +114,23 @@ impl UpstreamClient {
     async fn exchange(
         &self,
         request: &ModelRequest,
+        calls: &CallFormat,
         clock: &Clock,
         out: &mpsc::Sender<ModelItem>,
     ) -> Result<(), UpstreamFailure> {
         let limits = Deadlines::start(&self.upstream);
-        let offered = if request.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
-        let response = self.open(request, clock, offered, &limits).await?;
+        let written = match calls {
+            CallFormat::Native => Cow::Borrowed(request),
+            CallFormat::Text(text) => Cow::Owned(render(request, text)),
+        };
+        let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
+        let response = self.open(&written, clock, offered, &limits).await?;
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
             think: Think::Split,
             offered: request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect(),
-            ..DecodeOptions::default()
+            calls: calls.clone(),
         };
         let reply = Reply {
             decoder: StepDecoder::new(self.upstream.dialect, options),

@@ -9,6 +9,7 @@ use throughline_engine::{FailureKind as K, UpstreamFailure};
 use throughline_testkit::{
     self as testkit, Break, Ending, HttpAnswer, Move, Queue, Script, Seen, UpstreamHandle, Vendor,
 };
+use throughline_wire::text::CallFormat;
 use throughline_wire::{
     Dialect, End, Limits, Message, ModelRequest, StepEvent, ToolDefinition, Transfer, UserPart,
 };
@@ -91,7 +92,7 @@ async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
         }
         Came { events: batch.into_events(), failure }
     };
-    tokio::join!(client.call(request, &clock, sender), collecting).1
+    tokio::join!(client.call(request, &CallFormat::Native, &clock, sender), collecting).1
 }
 
 /// Calls once, without tools, an upstream that answers with `script`.
@@ -370,7 +371,7 @@ async fn dropping_a_call_closes_its_connection() {
     let (sender, mut items) = mpsc::channel(1);
     let (asked, clock) = (request(), Clock::start());
     tokio::select! {
-        () = client.call(&asked, &clock, sender) => panic!("it never ends by itself"),
+        () = client.call(&asked, &CallFormat::Native, &clock, sender) => panic!("it never ends by itself"),
         first = items.recv() => assert!(matches!(first, Some(ModelItem::Events(_)))),
     }
     assert_eq!(server.ended(1).await, Ending::ClientGone);
@@ -387,7 +388,7 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let (sender, mut items) = mpsc::channel(1);
     let running = tokio::spawn({
         let client = client.clone();
-        async move { client.call(&request(), &Clock::start(), sender).await }
+        async move { client.call(&request(), &CallFormat::Native, &Clock::start(), sender).await }
     });
     assert!(items.recv().await.is_some());
     // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.

@@ -190,7 +190,7 @@ let dice = tool("dice.roll", "Rolls a die", |roll: Roll, _| async move {
 .agent_callable();
 ```
 
-From here on, any model that can call tools can roll it.
+From here on any model can roll it: one that can call tools by itself, and one that cannot in text mode (`/mode text`), where the same call is a block in its text.
 
 ## And me?
 
@@ -241,7 +241,7 @@ let dice = tool("dice.roll", "掷一次骰子", |roll: Roll, _| async move {
 .agent_callable();
 ```
 
-从此，任何会调用工具的模型都能掷骰子。
+从此，任何模型都能掷骰子：会调用工具的模型自己调用，不会的用文本模式（`/mode text`），同样的调用就是它文字中的一个块。
 
 ## 那我呢？
 
