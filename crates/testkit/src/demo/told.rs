@@ -30,7 +30,8 @@ impl Told {
             Self::Denied(after("Reason: "))
         } else if first.starts_with("Cancelled by the user") {
             Self::Cancelled
-        } else if first.starts_with("Stopped because it ran longer") {
+        } else if first.starts_with("Stopped because it ran longer") || first.starts_with("Given up because")
+        {
             Self::TimedOut
         } else if first.starts_with("No page or app that could do this") {
             Self::NoViewer
@@ -42,6 +43,7 @@ impl Told {
             let why = after("nothing happened. ").unwrap_or_default();
             Self::BadArguments(why.replace(" Correct the arguments and call again.", ""))
         } else if first.ends_with("nothing happened.")
+            || first.starts_with("The request could not be read")
             || first.starts_with("The call was started and what became")
         {
             Self::NotRun(first.into())
