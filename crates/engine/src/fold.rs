@@ -521,10 +521,7 @@ impl ToolCall {
                 self.status = Some(CallStatus::AwaitingApproval);
             }
             EventKind::ApprovalResolved { approval_id, arguments, .. } => {
-                if self.approval.take_if(|open| open.approval_id == *approval_id).is_some() {
-                    self.ran_with = arguments.clone().or(self.ran_with.take());
-                    self.status = Some(CallStatus::Queued);
-                }
+                self.answered(approval_id, arguments.as_ref());
             }
             EventKind::ToolRedefined { attempt, .. } => {
                 let starts = self.status == Some(CallStatus::Running) && *attempt == Some(self.attempts);
@@ -558,6 +555,13 @@ impl ToolCall {
             }
             EventKind::ToolResult(result) => self.close(result),
             _ => {}
+        }
+    }
+
+    fn answered(&mut self, approval_id: &ApprovalId, arguments: Option<&Value>) {
+        if self.approval.take_if(|open| open.approval_id == *approval_id).is_some() {
+            self.ran_with = arguments.cloned().or(self.ran_with.take());
+            self.status = Some(CallStatus::Queued);
         }
     }
 

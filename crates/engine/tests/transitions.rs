@@ -6,7 +6,7 @@ use script::World;
 use throughline_engine::{
     ApprovalId, Decision, FailureKind, Input, Out, Progress, Question, TimerId, UpstreamFailure, Verdict,
 };
-use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent};
+use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent, ToolName};
 
 /// How each phase is reached, all with call `t.1` = A and, where there is a second, `t.2` = B.
 const PHASES: [(&str, &str); 6] = [
@@ -30,6 +30,17 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let text = || StepEvent::Text("x".into());
     let done = || Outcome::Done(Output::text("x"));
     let approval = |question, decision| Input::answer(question, decision, "user", None);
+    let more = |arguments_hash, arguments| Input::Approval {
+        question: Question::One(ApprovalId::new("t.2.a1")),
+        decision: Decision::Approve,
+        by: "user".into(),
+        reason: None,
+        arguments_hash,
+        arguments,
+        remember: None,
+    };
+    let redefined =
+        |tool: &str, start| Input::Redefined { tool: ToolName::new(tool), fingerprint: "f2".into(), start };
     let failure = || UpstreamFailure {
         kind: FailureKind::Connect,
         status: None,
@@ -60,6 +71,12 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("deny B", approval(Question::One(b1()), Decision::Deny)),
         ("approve nothing", approval(Question::One("no".into()), Decision::Approve)),
         ("approve all", approval(Question::All, Decision::Approve)),
+        ("approve B with other arguments", more(None, Some(serde_json::json!({"n": 1})))),
+        ("approve B for arguments that are no more", more(Some("other".into()), None)),
+        ("definition of w", redefined("w", None)),
+        ("definition of w, start of A", redefined("w", Some((a(), 1)))),
+        ("definition of r, start of A", redefined("r", Some((a(), 1)))),
+        ("definition of nothing", redefined("no", None)),
         ("cancel", Input::Cancel),
         ("cancel A", Input::CancelCall { call: a() }),
         ("cancel B", Input::CancelCall { call: "t.2".into() }),

@@ -11,21 +11,24 @@
 //! finish tool_calls         Finish, then End(Complete); `cut` = End(Truncated), `error text` = End(Error)
 //! ok A 晴                   the tool ends; `fail A why`, `hang A` (its timer), `progress A text`
 //! say text | later text      the user sends a message for the next step, or for after the turn; `unsay 1` takes the first back
+//! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
+//! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
+//! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
 //! approve all | approve A | deny A why | cancel | cancel A | http 429 2000 | timer retry
-//! invalid A message         the schema check of the next seal of A fails
+//! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
 //! ```
 #![allow(dead_code)] // Each test binary uses its part of the language.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use throughline_engine::{
-    Action, ApprovalRule, BlockStart, Concurrency, Decision, Effect, Event, EventKind, Execution,
-    FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Polling, Progress, Question, QueuedMessage,
-    Runs, StartRule, TimerId, Turn, TurnSetup, TurnStart, UpstreamChoice, UpstreamFailure, UserMessageId,
-    Verdict, When, fold,
+    Action, ApprovalRule, BlockStart, Concurrency, Confirm, Decision, Effect, Event, EventKind, Execution,
+    FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Permission, Polling, Progress, Question,
+    QueuedMessage, Remember, Runs, StartRule, TimerId, Turn, TurnSetup, TurnStart, UpstreamChoice,
+    UpstreamFailure, UserMessageId, Verdict, When, fold,
 };
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
-    Seal, Slot, StepEvent, UpstreamCallId, UpstreamError, UserPart, WireName,
+    Seal, Slot, StepEvent, ToolName, UpstreamCallId, UpstreamError, UserPart, WireName,
 };
 
 /// A turn with everything that came out of it.
@@ -42,10 +45,15 @@ pub struct World {
     pub beside: Vec<throughline_engine::Beside>,
     labels: BTreeMap<String, CallId>,
     invalid: BTreeMap<String, String>,
-    unanswered: BTreeSet<String>,
+    /// Checks that take their time: whose, and which once it was asked for.
+    slow: BTreeMap<String, Option<Input>>,
     model: (u32, u32),
     /// Messages sent in mid-turn.
     said: u32,
+    /// What the turn was set up with.
+    pub given: TurnSetup,
+    /// Starts of tools: label and argument text.
+    pub started: Vec<(String, String)>,
     /// Called after each input, with the log so far.
     pub after: Option<fn(&World)>,
 }
@@ -76,11 +84,20 @@ pub fn setup(words: &str) -> TurnSetup {
             "nobody" => setup.approval = ApprovalRule::DenyAll { reason: "nobody to ask".into() },
             "continue" => setup.on_interrupted = OnInterrupted::Continue,
             "fallback" => setup.upstreams.push(UpstreamChoice { name: "up2".into(), model: "m2".into() }),
+            "rule" => setup.policy.rules.push(json(words)),
+            "remembered" => setup.remembered.push(json(words)),
+            "confirm" => setup.policy.confirm = Confirm::Everything,
+            "manual" => setup.policy.confirm = Confirm::Manual,
             "iterations" => setup.limits.iterations_max = words.next().unwrap().parse().unwrap(),
             other => panic!("no such setting: {other}"),
         }
     }
     setup
+}
+
+fn json<'w, T: serde::de::DeserializeOwned>(words: impl Iterator<Item = &'w str>) -> T {
+    let text = words.collect::<Vec<_>>().join(" ");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn offered(word: &str) -> OfferedTool {
@@ -98,6 +115,7 @@ fn offered(word: &str) -> OfferedTool {
     for more in parts {
         match more {
             "alone" => tool.concurrency = Concurrency::Alone,
+            "asks" => tool.permission = Permission::Ask,
             "poller" => tool.polling = Polling::Poller,
             "client" => tool.runs = Runs::Client { client_id: Some("page".into()) },
             "nobody" => tool.runs = Runs::Client { client_id: None },
@@ -117,10 +135,18 @@ pub fn start() -> TurnStart {
     }
 }
 
+/// What an answer may say beside yes and no.
+#[derive(Default)]
+struct More {
+    hash: Option<String>,
+    arguments: Option<serde_json::Value>,
+    remember: Option<Remember>,
+}
+
 impl World {
     pub fn new(setup: TurnSetup) -> Self {
         let mut out = Out::default();
-        let turn = Turn::new(setup, start(), START, &mut out);
+        let turn = Turn::new(setup.clone(), start(), START, &mut out);
         let mut world = World {
             turn,
             now: START,
@@ -132,9 +158,11 @@ impl World {
             beside: Vec::new(),
             labels: BTreeMap::new(),
             invalid: BTreeMap::new(),
-            unanswered: BTreeSet::new(),
+            slow: BTreeMap::new(),
             model: (0, 0),
             said: 0,
+            given: setup,
+            started: Vec::new(),
             after: None,
         };
         world.take(out);
@@ -166,11 +194,13 @@ impl World {
             "think" => self.model(StepEvent::Thinking(rest.to_owned().into())),
             "refusal" => self.model(StepEvent::Refusal(rest.to_owned().into())),
             "open" => {
+                // `open A weather as X`: with this id of the upstream's.
+                let (name, theirs) = tail.split_once(" as ").map_or((tail, None), |(n, id)| (n, Some(id)));
                 self.model(StepEvent::CallOpened {
                     slot,
                     position: slot.0,
-                    upstream_id: Some(UpstreamCallId::new(format!("u{who}"))),
-                    name: WireName::new(tail),
+                    upstream_id: Some(UpstreamCallId::new(theirs.unwrap_or(&format!("u{who}")))),
+                    name: WireName::new(name),
                     kind: CallKind::Function,
                 });
                 let id = self.log.iter().rev().find_map(|event| match event.kind {
@@ -215,8 +245,41 @@ impl World {
                 let (call, attempt) = self.start_of(who);
                 self.fire(&TimerId::CancelGrace { call, attempt });
             }
-            "approve" => self.answer(who, Decision::Approve, None),
-            "deny" => self.answer(who, Decision::Deny, Some(tail.to_owned()).filter(|tail| !tail.is_empty())),
+            "approve" => self.answer(who, Decision::Approve, None, |_| ()),
+            "deny" => {
+                let reason = Some(tail.to_owned()).filter(|tail| !tail.is_empty());
+                self.answer(who, Decision::Deny, reason, |_| ());
+            }
+            "edit" => self.answer(who, Decision::Approve, None, |said| {
+                said.arguments = Some(serde_json::from_str(tail).expect("arguments"));
+            }),
+            "stale" => self.answer(who, Decision::Approve, None, |said| said.hash = Some("other".into())),
+            "keep" | "refuse" => {
+                let (constraints, label) = tail.rsplit_once(' ').expect("constraints and a label");
+                let constraints =
+                    serde_json::from_str(constraints).or(serde_json::from_value(constraints.into()));
+                let remember = Remember {
+                    scope: serde_json::from_value(who.into()).expect("a scope"),
+                    constraints: constraints.expect("constraints"),
+                };
+                let decision = if word == "keep" { Decision::Approve } else { Decision::Deny };
+                self.answer(label, decision, None, |said| said.remember = Some(remember));
+            }
+            "redefine" => {
+                let (tool, fingerprint) = (ToolName::new(who), tail.to_owned());
+                self.apply(Input::Redefined { tool, fingerprint, start: None });
+            }
+            "unmade" => {
+                let start = self.start_of(who);
+                let name = self.log.iter().find_map(|event| match &event.kind {
+                    EventKind::ToolUse { tool_name, .. } if event.tool_id.as_ref() == Some(&start.0) => {
+                        Some(tool_name.clone())
+                    }
+                    _ => None,
+                });
+                let (tool, fingerprint) = (name.expect("a tool"), tail.to_owned());
+                self.apply(Input::Redefined { tool, fingerprint, start: Some(start) });
+            }
             "say" => self.say(When::NextStep, rest),
             "later" => self.say(When::AfterTurn, rest),
             "again" => self.apply(Input::UserMessage(QueuedMessage {
@@ -246,6 +309,11 @@ impl World {
                 });
                 let id = id.cloned().expect("such a timer");
                 self.fire(&id);
+            }
+            "slow" => drop(self.slow.insert(who.into(), None)),
+            "checked" => {
+                let answer = self.slow.remove(who).flatten().expect("a check");
+                self.apply(answer);
             }
             "invalid" => {
                 self.invalid.insert(who.into(), tail.into());
@@ -296,7 +364,16 @@ impl World {
         self.apply(Input::ToolEnded { call, attempt, outcome });
     }
 
-    fn answer(&mut self, who: &str, decision: Decision, reason: Option<String>) {
+    fn answer(
+        &mut self,
+        who: &str,
+        decision: Decision,
+        reason: Option<String>,
+        more: impl FnOnce(&mut More),
+    ) {
+        let mut said = More::default();
+        more(&mut said);
+        let More { hash: arguments_hash, arguments, remember } = said;
         let question = match who {
             "all" => Question::All,
             label => {
@@ -310,7 +387,8 @@ impl World {
                 Question::One(asked.unwrap_or_else(|| "nothing".into()))
             }
         };
-        self.apply(Input::answer(question, decision, "user", reason));
+        let by = "user".into();
+        self.apply(Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember });
     }
 
     fn fire(&mut self, id: &TimerId) {
@@ -353,9 +431,16 @@ impl World {
                         Some(message) => Verdict::Invalid { message },
                         None => Verdict::Valid,
                     };
-                    answers.push(Input::Validated { call, version, verdict });
+                    let answer = Input::Validated { call, version, verdict };
+                    match self.slow.get_mut(&label) {
+                        Some(waiting) => *waiting = Some(answer),
+                        None => answers.push(answer),
+                    }
                 }
-                Action::StartTool { call, attempt, .. } => self.running.push((call, attempt)),
+                Action::StartTool { call, attempt, arguments, .. } => {
+                    self.started.push((self.label(Some(&call)), arguments.text));
+                    self.running.push((call, attempt));
+                }
                 Action::CancelTool { call, attempt } => {
                     self.lines.push(format!("! cancel {} {attempt}", self.label(Some(&call))));
                 }
@@ -403,6 +488,10 @@ impl World {
                 (Some(value), _) => format!("input {id} {value}"),
                 (None, raw) => format!("broken {id} {}", raw.clone().unwrap_or_default()),
             },
+            EventKind::ToolRedefined { tool_name, fingerprint, .. } => {
+                let what = if id.is_empty() { tool_name.to_string() } else { id };
+                format!("redefined {what} {fingerprint}")
+            }
             EventKind::ApprovalRequest { rule, .. } => format!("ask {id} {rule}"),
             EventKind::ApprovalResolved { decision, by, .. } => {
                 format!("answer {id} {} by {by}", word(decision))
