@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use throughline_engine::{Concurrency, Effect, Permission, Polling};
-use throughline_wire::{Arguments, Output};
+use throughline_wire::{Arguments, Output, VcpCommand};
 
 /// Makes a tool from an async function or closure.
 ///
@@ -132,6 +132,14 @@ impl FunctionTool {
     #[must_use]
     pub fn poller(mut self) -> Self {
         self.spec.polling = Polling::Poller;
+        self
+    }
+
+    /// What it is called in the VCP text protocol, where another system has named it. Without this: its wire name. R: L1
+    #[must_use]
+    pub fn vcp_command(mut self, tool_name: impl Into<String>, command: Option<&str>) -> Self {
+        self.spec.vcp_command =
+            Some(VcpCommand { tool_name: tool_name.into(), command: command.map(str::to_owned) });
         self
     }
 

@@ -34,6 +34,8 @@
 //! ```
 
 pub mod builtin;
+pub mod command;
+pub mod http_tool;
 pub mod mcp;
 pub mod process;
 
@@ -45,6 +47,9 @@ mod naming;
 mod output;
 mod registry;
 mod schema;
+mod secrets;
+mod settings;
+mod template;
 mod toggles;
 mod tool;
 mod toolbox;
@@ -59,6 +64,7 @@ pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryE
 pub use schema::{
     Schema, SchemaError, SchemaFault, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX, Violation,
 };
+pub use secrets::{Redactor, SECRET_BYTES_MIN, Secrets};
 pub use throughline_engine::{Concurrency, Effect, Permission, Polling};
 pub use toggles::{Toggle, Toggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};

@@ -203,7 +203,7 @@ impl Registered {
             name: self.wire_name.clone(),
             description: self.spec.description.clone(),
             parameters: self.spec.parameters.clone(),
-            vcp: None,
+            vcp: self.spec.vcp_command.clone(),
         }
     }
 
@@ -330,8 +330,10 @@ impl fmt::Debug for Registry {
 impl Fingerprint {
     fn of(spec: &ToolSpec, wire_name: &WireName) -> Self {
         let ToolSpec { name, title, description, parameters, output, effect, source, .. } = spec;
-        let ToolSpec { agent_callable, concurrency, timeout, permission, polling, runs_on, .. } = spec;
-        let document = json!({
+        let ToolSpec {
+            agent_callable, concurrency, timeout, permission, polling, runs_on, vcp_command, ..
+        } = spec;
+        let mut document = json!({
             "name": name, "wire_name": wire_name, "title": title, "description": description, "parameters": parameters,
             "output": output, "effect": effect, "source": source, "concurrency": concurrency, "polling": polling,
             "timeout_ms": timeout.as_millis() as u64,
@@ -339,6 +341,9 @@ impl Fingerprint {
             "asks": permission == &Permission::Ask,
             "runs_on_client": runs_on == &RunsOn::Client,
         });
+        if let Some(vcp) = vcp_command {
+            document["vcp"] = json!([vcp.tool_name, vcp.command]);
+        }
         Self(*blake3::hash(canonical(document).to_string().as_bytes()).as_bytes())
     }
 }
@@ -365,7 +370,7 @@ mod tests {
     use async_trait::async_trait;
     use std::time::Duration;
     use throughline_engine::Effect;
-    use throughline_wire::Output;
+    use throughline_wire::{Output, VcpCommand};
 
     fn quiet(name: &str) -> FunctionTool {
         tool(name, "does nothing", |_: NoArguments, _| async {})
@@ -403,6 +408,17 @@ mod tests {
         assert!(registry.get(&"a.no".into()).is_some());
         let forced = Toggles::new(Toggle::On).set("a.no", Toggle::On);
         assert_eq!(offered_names(&registry, &forced), ["a.yes"], "a toggle cannot make a tool callable");
+    }
+
+    // R: L1
+    #[test]
+    fn a_name_in_the_vcp_protocol_reaches_the_definition() {
+        let tool = quiet("a.b").agent_callable().vcp_command("FileOperator", Some("ReadFile"));
+        let registry = Registry::builder().tool(tool).tool(quiet("a.c").agent_callable()).build().unwrap();
+        let offered = registry.offered(&Toggles::default());
+        let expected = VcpCommand { tool_name: "FileOperator".into(), command: Some("ReadFile".into()) };
+        assert_eq!(offered[0].definition.vcp, Some(expected));
+        assert_eq!(offered[1].definition.vcp, None);
     }
 
     #[test]
@@ -449,6 +465,9 @@ mod tests {
             change(|spec| spec.runs_on = RunsOn::Client),
             change(|spec| spec.timeout = Duration::from_secs(1)),
             change(|spec| spec.output = Some(json!({}))),
+            change(|spec| {
+                spec.vcp_command = Some(VcpCommand { tool_name: "A".into(), command: Some("b".into()) });
+            }),
         ];
         for spec in &changed {
             assert_ne!(of(spec), of(&base), "{spec:?}");

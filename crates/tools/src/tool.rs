@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 use throughline_engine::{Concurrency, Effect, Permission, Polling};
-use throughline_wire::{Arguments, NotStarted, Output, ToolName};
+use throughline_wire::{Arguments, NotStarted, Output, ToolName, VcpCommand};
 
 /// Time limit of a tool that does not set one (L5).
 pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -97,6 +97,8 @@ pub struct ToolSpec {
     pub polling: Polling,
     /// Where it runs. Default: in this process.
     pub runs_on: RunsOn,
+    /// What it is called in the VCP text protocol. Default: its wire name.
+    pub vcp_command: Option<VcpCommand>,
     /// Where it comes from: `rust`, `builtin`, `demo`, `mcp:<server>`. Default `rust`.
     pub source: String,
 }
@@ -118,6 +120,7 @@ impl ToolSpec {
             permission: Permission::ByEffect,
             polling: Polling::No,
             runs_on: RunsOn::Here,
+            vcp_command: None,
             source: "rust".to_owned(),
         }
     }

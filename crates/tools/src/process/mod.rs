@@ -20,7 +20,10 @@
 //! file system), or bound the memory of all processes of a child together (that needs a control group).
 // R: L2, L5, R4
 
+mod complaints;
+mod exchange;
 mod limits;
+mod plain;
 mod program;
 mod running;
 mod sandbox;
@@ -33,6 +36,8 @@ mod supervise;
 #[cfg(unix)]
 mod sweep;
 
+pub use complaints::{COMPLAINTS_BYTES_MAX, PROGRESS_PREFIX};
+pub(crate) use exchange::{Exchange, Stdout, exchange, failure};
 pub use helper::{Helper, Probe, helper_main};
 pub use limits::ProcessLimits;
 pub use program::{ENVIRONMENT_ALLOWED, Program, ProgramError, Surroundings, child_environment};

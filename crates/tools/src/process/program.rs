@@ -2,7 +2,7 @@
 
 use super::helper::Helper;
 use super::limits::ProcessLimits;
-use super::sandbox::{SandboxRules, full_path};
+use super::sandbox::{Sandbox, SandboxRules, full_path};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,20 @@ impl Surroundings {
                 Some(value) => Ok(value.clone()),
                 None => Err(format!("the environment variable {name} is not set")),
             },
+        }
+    }
+
+    /// Whether children can be confined here, for those that must be.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn confinable(&self) -> Result<(), String> {
+        let Some(helper) = &self.helper else {
+            return Err("this program has no helper that could confine others".to_owned());
+        };
+        match helper.probe().await?.sandbox {
+            Sandbox::Landlock { .. } => Ok(()),
+            other => Err(other.to_string()),
         }
     }
 

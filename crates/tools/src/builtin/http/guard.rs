@@ -47,6 +47,43 @@ impl Ports {
     }
 }
 
+/// A host that need not be public, because the configuration names it: `10.0.0.5`, `[::1]:8080`, `nas.local:5000`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateHost {
+    /// As a URL writes it.
+    host: String,
+    /// `None` = any port.
+    port: Option<u16>,
+}
+
+impl PrivateHost {
+    /// Reads `HOST` or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no host; write HOST or HOST:PORT");
+        // A port that is written must not get lost for being the usual one.
+        let has_port = text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty()
+        });
+        let url = Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
+        let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
+        let host =
+            url.host_str().filter(|_| is_bare && !text.contains(['/', '@', '#', '?'])).ok_or_else(wrong)?;
+        Ok(Self { host: bare_host(host), port: url.port_or_known_default().filter(|_| has_port) })
+    }
+
+    fn is_host_of(&self, url: &Url) -> bool {
+        url.host_str().is_some_and(|host| bare_host(host) == self.host)
+            && (self.port.is_none() || self.port == url.port_or_known_default())
+    }
+}
+
+fn bare_host(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
 /// Checks where a URL leads and gives the addresses to dial, all of them public.
 ///
 /// # Errors
@@ -56,6 +93,20 @@ pub async fn checked_addresses(
     ports: &Ports,
     resolver: &dyn Resolve,
 ) -> Result<Vec<SocketAddr>, String> {
+    checked_addresses_or(url, ports, &[], resolver).await
+}
+
+/// The same; hosts of `private` may be dialled wherever they lead, on any port that they are named with.
+///
+/// # Errors
+/// Why it is not fetched, for the model.
+pub async fn checked_addresses_or(
+    url: &Url,
+    ports: &Ports,
+    private: &[PrivateHost],
+    resolver: &dyn Resolve,
+) -> Result<Vec<SocketAddr>, String> {
+    let is_private = private.iter().any(|host| host.is_host_of(url));
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("only http and https are fetched, not `{}`", url.scheme()));
     }
@@ -64,7 +115,7 @@ pub async fn checked_addresses(
         return Err("addresses with a user name or password are not fetched".to_owned());
     }
     let port = url.port_or_known_default().unwrap_or(0);
-    if !ports.allow(port) {
+    if !ports.allow(port) && !is_private {
         return Err(format!("port {port} is not allowed"));
     }
     let (name, addresses) = match url.host() {
@@ -74,7 +125,7 @@ pub async fn checked_addresses(
         Some(Host::Domain(name)) => {
             let bare = name.trim_end_matches('.').to_ascii_lowercase();
             // RFC 6761 §6.3: loopback by definition, whatever a resolver says.
-            if bare == "localhost" || bare.ends_with(".localhost") || bare.is_empty() {
+            if !is_private && (bare == "localhost" || bare.ends_with(".localhost") || bare.is_empty()) {
                 return Err(format!("`{name}` is this machine"));
             }
             let addresses = resolver
@@ -88,7 +139,8 @@ pub async fn checked_addresses(
         return Err(format!("the name `{name}` has no address"));
     }
     // One bad address among good ones is enough: which one is dialled would be chance.
-    if let Some((address, what)) = addresses.iter().find_map(|address| Some((address, refused(*address)?))) {
+    let bad = addresses.iter().find_map(|address| Some((address, refused(*address)?)));
+    if let Some((address, what)) = bad.filter(|_| !is_private) {
         return Err(format!("`{name}` leads to {address}, which is not public ({what})"));
     }
     Ok(addresses.into_iter().take(ADDRESSES_MAX).map(|address| SocketAddr::new(address, port)).collect())

@@ -8,7 +8,7 @@ mod guard;
 mod transport;
 
 pub use address::refused as refused_address;
-pub use guard::{Ports, Resolve, SystemResolver, checked_addresses};
+pub use guard::{Ports, PrivateHost, Resolve, SystemResolver, checked_addresses, checked_addresses_or};
 pub use transport::{Network, PinnedRequest, Reply, Transport};
 
 use crate::context::ToolContext;
@@ -148,6 +148,7 @@ impl HttpFetch {
                 url: url.clone(),
                 addresses,
                 headers: headers.clone(),
+                body: None,
             };
             let reply = self.transport.send(request).await.map_err(ToolError::new)?;
             let Some(target) = redirect_target(&url, &reply) else { return Ok((url, reply)) };
@@ -166,7 +167,7 @@ impl HttpFetch {
         let encoding =
             header_text(&reply.headers, "content-encoding").filter(|encoding| encoding != "identity");
         let status = reply.status;
-        let (body, cut) = self.body(reply).await?;
+        let (body, cut) = body_of(reply, self.limits.body_bytes_max).await?;
         // The answer to HEAD has no body that could be packed.
         if let Some(encoding) = encoding.filter(|_| !body.is_empty()) {
             return Err(ToolError::new(format!(
@@ -194,26 +195,26 @@ impl HttpFetch {
         });
         Ok(Output { size: told.len() as u64, text: told, value: Some(value), ..Output::default() })
     }
+}
 
-    /// The body up to the limit, and whether there was more.
-    async fn body(&self, mut reply: Reply) -> Result<(Vec<u8>, bool), ToolError> {
-        let mut body = Vec::new();
-        while let Some(piece) = reply.body.next().await {
-            let piece = piece.map_err(|why| {
-                ToolError::new(why).with_partial(Output::text(String::from_utf8_lossy(&body).into_owned()))
-            })?;
-            let room = self.limits.body_bytes_max - body.len();
-            body.extend_from_slice(&piece[..piece.len().min(room)]);
-            if piece.len() > room {
-                return Ok((body, true));
-            }
+/// The body up to the limit, and whether there was more.
+pub(crate) async fn body_of(mut reply: Reply, bytes_max: usize) -> Result<(Vec<u8>, bool), ToolError> {
+    let mut body = Vec::new();
+    while let Some(piece) = reply.body.next().await {
+        let piece = piece.map_err(|why| {
+            ToolError::new(why).with_partial(Output::text(String::from_utf8_lossy(&body).into_owned()))
+        })?;
+        let room = bytes_max - body.len();
+        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.len() > room {
+            return Ok((body, true));
         }
-        Ok((body, false))
     }
+    Ok((body, false))
 }
 
 /// Where a reply sends us; `None` = nowhere.
-fn redirect_target(url: &Url, reply: &Reply) -> Option<Result<Url, String>> {
+pub(crate) fn redirect_target(url: &Url, reply: &Reply) -> Option<Result<Url, String>> {
     if !matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
         return None;
     }
@@ -264,12 +265,12 @@ fn public_headers(headers: &HeaderMap) -> HeaderMap {
         .collect()
 }
 
-fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(crate) fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(headers.get(name)?.as_bytes()).trim().to_owned())
 }
 
 /// By what the server says, unless it says nothing; then by the look of it.
-fn is_text(content_type: &str, body: &[u8]) -> bool {
+pub(crate) fn is_text(content_type: &str, body: &[u8]) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let says_text = kind.starts_with("text/")
         || ["json", "xml", "javascript", "yaml", "x-www-form-urlencoded", "toml"]

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A request with the addresses that it may go to.
 #[derive(Clone, Debug)]
 pub struct PinnedRequest {
-    /// GET or HEAD.
+    /// How.
     pub method: Method,
     /// Where.
     pub url: Url,
@@ -21,6 +21,8 @@ pub struct PinnedRequest {
     pub addresses: Vec<SocketAddr>,
     /// Further headers.
     pub headers: HeaderMap,
+    /// What is sent along; `None` = nothing.
+    pub body: Option<Bytes>,
 }
 
 /// What came back: the head, and the body as it comes.
@@ -57,8 +59,11 @@ impl Transport for Network {
         let mut headers = request.headers;
         // A body of 10 MB must be 10 MB: what was not asked for cannot unfold.
         headers.insert("accept-encoding", HeaderValue::from_static("identity"));
-        let sent = client.request(request.method, request.url).headers(headers).send().await;
-        let response = sent.map_err(|error| explained(&error))?;
+        let mut sending = client.request(request.method, request.url).headers(headers);
+        if let Some(body) = request.body {
+            sending = sending.body(body);
+        }
+        let response = sending.send().await.map_err(|error| explained(&error))?;
         Ok(Reply {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
@@ -137,7 +142,13 @@ mod tests {
     }
 
     fn request(url: &str, addresses: Vec<SocketAddr>) -> PinnedRequest {
-        PinnedRequest { method: Method::GET, url: url.parse().unwrap(), addresses, headers: HeaderMap::new() }
+        PinnedRequest {
+            method: Method::GET,
+            url: url.parse().unwrap(),
+            addresses,
+            headers: HeaderMap::new(),
+            body: None,
+        }
     }
 
     // The name does not exist: if it is reached, then by the address that was pinned.

@@ -1,0 +1,152 @@
+//! Argument lists with values of a model in them.
+
+use crate::template::{Part, Template, text_of};
+use serde_json::Value;
+
+/// Longest value that becomes an item of an argument list: the kernel takes no longer ones. Longer texts go on standard
+/// input.
+pub const ARGUMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// The items behind the program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Argv {
+    items: Vec<Item>,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    template: Template,
+    dash: Dash,
+}
+
+/// Whether an item may turn out to begin with `-`, and so to be an option that nobody meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dash {
+    Refused,
+    /// It does so in the settings, follows `--`, or is allowed by name.
+    Allowed,
+}
+
+impl Argv {
+    pub(super) fn parse(items: &[String], dash_allowed: &[String]) -> Self {
+        let mut after_options = false;
+        let parse = |text: &String| {
+            let template = Template::parse(text);
+            let allowed = match template.parts.first() {
+                Some(Part::Argument(name)) => after_options || dash_allowed.contains(name),
+                _ => true,
+            };
+            after_options |= text == "--";
+            Item { template, dash: if allowed { Dash::Allowed } else { Dash::Refused } }
+        };
+        Self { items: items.iter().map(parse).collect() }
+    }
+
+    /// The arguments that are named.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().flat_map(|item| item.template.names())
+    }
+
+    /// Each item with its values. One that names an argument that is not there is left out.
+    ///
+    /// # Errors
+    /// A value that cannot stand there, for the model.
+    pub(super) fn fill(&self, arguments: &Value) -> Result<Vec<String>, String> {
+        let filled = self.items.iter().filter_map(|item| item.fill(arguments).transpose());
+        filled.collect()
+    }
+}
+
+impl Item {
+    fn fill(&self, arguments: &Value) -> Result<Option<String>, String> {
+        let mut filled = String::new();
+        for part in &self.template.parts {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Argument(name) => {
+                    let Some(value) = text_of(arguments, name)? else { return Ok(None) };
+                    if value.contains('\0') {
+                        return Err(format!("/{name}: a NUL character cannot be given to a program"));
+                    }
+                    if value.len() > ARGUMENT_BYTES_MAX {
+                        return Err(format!("/{name}: longer than {ARGUMENT_BYTES_MAX} bytes"));
+                    }
+                    filled.push_str(&value);
+                    if self.dash == Dash::Refused && filled.starts_with('-') {
+                        return Err(format!(
+                            "/{name}: must not begin with `-`, which would make it an option"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(Some(filled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn filled(items: &[&str], dash_allowed: &[&str], arguments: Value) -> Result<Vec<String>, String> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        Argv::parse(&owned(items), &owned(dash_allowed)).fill(&arguments)
+    }
+
+    // R: R4
+    #[test]
+    fn a_value_is_part_of_one_item_and_never_an_option() {
+        let check = |items: &[&str], arguments: Value, expected: &[&str]| {
+            let expected: Vec<String> = expected.iter().map(|text| (*text).to_owned()).collect();
+            assert_eq!(filled(items, &["any"], arguments), Ok(expected), "{items:?}");
+        };
+        check(&["-n", "{n}"], json!({"n": 5}), &["-n", "5"]);
+        check(
+            &["{city}"],
+            json!({"city": "a b; rm -rf / $(x) `y` \"z\" \n*"}),
+            &["a b; rm -rf / $(x) `y` \"z\" \n*"],
+        );
+        check(&["--city={city}"], json!({"city": "-x"}), &["--city=-x"]);
+        check(&["{any}"], json!({"any": "-x"}), &["-x"]);
+        check(&["--", "{city}"], json!({"city": "--force"}), &["--", "--force"]);
+        check(&["--city={city}", "{n}", "end"], json!({"n": null}), &["end"]);
+        check(&["{{city}}", "{a}{b}"], json!({"a": true, "b": "{city}"}), &["{city}", "true{city}"]);
+        check(&["{city}"], json!({"city": ""}), &[""]);
+    }
+
+    // R: R4
+    #[test]
+    fn what_cannot_be_an_item_is_refused() {
+        for (items, arguments, expected) in [
+            (
+                ["{city}", ""],
+                json!({"city": "-rf"}),
+                "/city: must not begin with `-`, which would make it an option",
+            ),
+            (
+                ["{a}{b}", ""],
+                json!({"a": "", "b": "-rf"}),
+                "/b: must not begin with `-`, which would make it an option",
+            ),
+            (
+                ["{city}", "--"],
+                json!({"city": "-1"}),
+                "/city: must not begin with `-`, which would make it an option",
+            ),
+            (["x{city}", ""], json!({"city": "a\0b"}), "/city: a NUL character cannot be given to a program"),
+            (
+                ["x{city}", ""],
+                json!({"city": ["a"]}),
+                "/city: a list or an object cannot be put here; send it as JSON",
+            ),
+            (
+                ["{city}", ""],
+                json!({"city": "x".repeat(ARGUMENT_BYTES_MAX + 1)}),
+                "/city: longer than 65536 bytes",
+            ),
+        ] {
+            assert_eq!(filled(&items, &[], arguments).unwrap_err(), expected, "{items:?}");
+        }
+    }
+}

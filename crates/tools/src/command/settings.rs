@@ -1,0 +1,81 @@
+//! What `[commands.NAME]` may say.
+
+use crate::process::{ProcessLimits, SandboxSettings};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use throughline_engine::Effect;
+
+/// `[commands.NAME]`. A name with a dot is the tool's, another becomes `commands.NAME`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandTool {
+    /// Another name for the tool than that of the section.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// For people, on the card. Default: the name.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    /// The program and its arguments. `{name}` is the value of an argument, always within one item.
+    pub argv: Vec<String>,
+    /// JSON Schema of the arguments, as a table or as JSON text. Default: the names in `argv`, as texts.
+    #[serde(default)]
+    pub parameters: Option<Value>,
+    /// What it may do: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external` (default).
+    #[serde(default, deserialize_with = "crate::settings::effect")]
+    pub effect: Effect,
+    /// Time limit of a call, in milliseconds. Default 30,000.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    /// Variables that it gets as we have them, besides
+    /// [those that all programs get](crate::process::ENVIRONMENT_ALLOWED).
+    #[serde(default)]
+    pub env_allow: Vec<String>,
+    /// Variables that it gets with these values. `"$NAME"` takes one of ours, which is then a secret: it is taken out
+    /// of whatever the command says.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Where it runs. Default: in an empty folder of its own, removed at the end.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// What it finds on standard input.
+    #[serde(default)]
+    pub input: CommandInput,
+    /// What its standard output is.
+    #[serde(default)]
+    pub output: CommandOutput,
+    /// Arguments whose values may begin with `-` where an item of `argv` begins with them.
+    #[serde(default)]
+    pub dash_allowed: Vec<String>,
+    /// What it may reach.
+    #[serde(default)]
+    pub sandbox: SandboxSettings,
+    /// What it may use.
+    #[serde(default)]
+    pub limits: ProcessLimits,
+}
+
+/// What a command reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommandInput {
+    /// The arguments as one JSON object on one line.
+    #[default]
+    Json,
+    /// Nothing.
+    None,
+}
+
+/// What a command writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommandOutput {
+    /// Text, shown as it comes.
+    #[default]
+    Text,
+    /// One JSON value.
+    Json,
+}

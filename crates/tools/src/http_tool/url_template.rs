@@ -1,0 +1,230 @@
+//! A URL with places for values, which can change nothing but the content of their place.
+
+use crate::secrets::percent_encoded;
+use crate::template::{Part, Template, text_of};
+use serde_json::Value;
+use url::Url;
+
+/// A URL of the settings.
+#[derive(Clone, Debug)]
+pub(super) struct UrlTemplate {
+    /// Scheme and authority, as they stand.
+    origin: String,
+    /// Between the slashes.
+    segments: Vec<Template>,
+    /// Name and value.
+    query: Vec<(String, Option<Template>)>,
+    checked: Url,
+}
+
+impl UrlTemplate {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("it does not begin with http:// or https://")?;
+        if !matches!(scheme, "http" | "https") {
+            return Err(format!("only http and https are asked, not `{scheme}`"));
+        }
+        if rest.contains('#') {
+            return Err("a part behind # never reaches a server".to_owned());
+        }
+        let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if authority.contains(['{', '}']) {
+            return Err("the host cannot be an argument".to_owned());
+        }
+        let origin = format!("{scheme}://{authority}");
+        let checked = Url::parse(&origin).map_err(|error| error.to_string())?;
+        if !checked.username().is_empty() || checked.password().is_some() {
+            return Err("user name and password go into `headers`".to_owned());
+        }
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let segments: Vec<Template> =
+            path.strip_prefix('/').unwrap_or(path).split('/').map(Template::parse).collect();
+        let mut pairs = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = match pair.split_once('=') {
+                Some((name, value)) => (name, Some(Template::parse(value))),
+                None => (pair, None),
+            };
+            if Template::parse(name).names().next().is_some() {
+                return Err(format!("the name of a query parameter cannot be an argument: `{pair}`"));
+            }
+            pairs.push((name.to_owned(), value));
+        }
+        Ok(Self { origin, segments, query: pairs, checked })
+    }
+
+    /// The port, if it is named and not the usual one.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.checked.port()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let in_query = self.query.iter().filter_map(|(_, value)| value.as_ref());
+        self.segments.iter().chain(in_query).flat_map(Template::names)
+    }
+
+    /// Those that are nowhere in the path: without them their parameter is left out.
+    pub(super) fn optional(&self) -> impl Iterator<Item = &str> {
+        let in_path: Vec<&str> = self.segments.iter().flat_map(Template::names).collect();
+        self.names().filter(move |name| !in_path.contains(name))
+    }
+
+    /// # Errors
+    /// A value that cannot stand in its place, for the model.
+    pub(super) fn fill(&self, arguments: &Value) -> Result<Url, String> {
+        let mut text = self.origin.clone();
+        for segment in &self.segments {
+            text.push('/');
+            text.push_str(&segment_text(segment, arguments)?);
+        }
+        let mut separator = '?';
+        for (name, value) in &self.query {
+            let filled = match value {
+                None => name.clone(),
+                Some(value) => match query_text(value, arguments)? {
+                    Some(filled) => format!("{name}={filled}"),
+                    None => continue,
+                },
+            };
+            text.push(separator);
+            text.push_str(&filled);
+            separator = '&';
+        }
+        let url = Url::parse(&text).map_err(|error| error.to_string())?;
+        // What was built, read again: nothing has moved.
+        let is_as_built = url.origin() == self.checked.origin()
+            && url.path_segments().map_or(0, Iterator::count) == self.segments.len()
+            && url.fragment().is_none();
+        if is_as_built { Ok(url) } else { Err("these values would change where the request goes".to_owned()) }
+    }
+}
+
+fn segment_text(segment: &Template, arguments: &Value) -> Result<String, String> {
+    let (mut text, mut meant) = (String::new(), String::new());
+    let mut last = None;
+    for part in &segment.parts {
+        match part {
+            Part::Text(fixed) => {
+                text.push_str(fixed);
+                meant.push_str(fixed);
+            }
+            Part::Argument(name) => {
+                let Some(value) = text_of(arguments, name)? else {
+                    return Err(format!("/{name}: missing, and part of the path"));
+                };
+                text.push_str(&percent_encoded(&value));
+                meant.push_str(&value);
+                last = Some(name);
+            }
+        }
+    }
+    // Escaped, all of these are the content of one segment by RFC 3986. Many servers unescape first, and walk then.
+    if let Some(name) = last {
+        if meant.is_empty() {
+            return Err(format!("/{name}: must not be empty, being part of the path"));
+        }
+        if meant.split(['/', '\\']).any(|step| matches!(step, "." | "..")) {
+            return Err(format!("/{name}: must not walk through folders"));
+        }
+        if meant.chars().any(char::is_control) {
+            return Err(format!("/{name}: must not hold control characters, being part of the path"));
+        }
+    }
+    Ok(text)
+}
+
+fn query_text(template: &Template, arguments: &Value) -> Result<Option<String>, String> {
+    let mut text = String::new();
+    for part in &template.parts {
+        match part {
+            Part::Text(fixed) => text.push_str(fixed),
+            Part::Argument(name) => match text_of(arguments, name)? {
+                Some(value) => text.push_str(&percent_encoded(&value)),
+                None => return Ok(None),
+            },
+        }
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TEMPLATE: &str = "https://api.example.com:8443/v1/{city}/x-{n}?q={query}&fixed=1&flag&n={n}";
+
+    fn filled(template: &str, arguments: Value) -> Result<String, String> {
+        Ok(UrlTemplate::parse(template).unwrap().fill(&arguments)?.to_string())
+    }
+
+    #[test]
+    fn values_are_escaped_into_their_place() {
+        for (arguments, expected) in [
+            (json!({"city": "Paris", "n": 1, "query": "a b"}), "Paris/x-1?q=a%20b&fixed=1&flag&n=1"),
+            (json!({"city": "北京", "n": 1}), "%E5%8C%97%E4%BA%AC/x-1?fixed=1&flag&n=1"),
+            (
+                json!({"city": "a/b?c#d&e=f", "n": true, "query": "&admin=1#x"}),
+                "a%2Fb%3Fc%23d%26e%3Df/x-true?q=%26admin%3D1%23x&fixed=1&flag&n=true",
+            ),
+            (
+                json!({"city": "%2e%2e", "n": "@evil.com"}),
+                "%252e%252e/x-%40evil.com?fixed=1&flag&n=%40evil.com",
+            ),
+            (json!({"city": "...", "n": " "}), ".../x-%20?fixed=1&flag&n=%20"),
+        ] {
+            assert_eq!(
+                filled(TEMPLATE, arguments),
+                Ok(format!("https://api.example.com:8443/v1/{expected}"))
+            );
+        }
+        assert_eq!(filled("http://x.org?q={q}", json!({"q": ""})), Ok("http://x.org/?q=".to_owned()));
+        assert_eq!(filled("http://x.org", json!({})), Ok("http://x.org/".to_owned()));
+    }
+
+    // R: R4
+    #[test]
+    fn no_value_leaves_its_place() {
+        for evil in ["..", ".", "../admin", "a/../../b", "..\\x", "", "a\r\nhost: evil", "\0"] {
+            let said = filled(TEMPLATE, json!({"city": evil, "n": 1}));
+            assert!(said.clone().unwrap_err().starts_with("/city: "), "{evil:?}: {said:?}");
+        }
+        for evil in [
+            "//evil.com",
+            "\\\\evil.com",
+            "@evil.com",
+            ":80@evil.com",
+            "http://evil.com",
+            "?x",
+            "#",
+            ";/x",
+            "%2F%2E%2E",
+        ] {
+            let url = filled("https://api.example.com/{a}{b}?c={a}", json!({"a": evil, "b": "x"})).unwrap();
+            let url = Url::parse(&url).unwrap();
+            assert_eq!(url.host_str(), Some("api.example.com"), "{evil}");
+            assert_eq!(url.path_segments().unwrap().count(), 1, "{evil}");
+            let pairs: Vec<_> = url.query_pairs().into_owned().collect();
+            assert_eq!(pairs, [("c".to_owned(), evil.to_owned())]);
+        }
+        assert!(filled("http://x.org/{a}{b}", json!({"a": ".", "b": "."})).unwrap_err().contains("walk"));
+        assert!(filled("http://x.org/{a}", json!({})).unwrap_err().contains("missing"));
+        assert!(filled("http://x.org/{a}", json!({"a": [1]})).unwrap_err().contains("a list or an object"));
+    }
+
+    #[test]
+    fn a_template_that_lets_values_choose_the_host_is_refused() {
+        for (template, why) in [
+            ("api.example.com/{x}", "it does not begin with http:// or https://"),
+            ("ftp://x.org/{x}", "only http and https are asked, not `ftp`"),
+            ("https://{host}/x", "the host cannot be an argument"),
+            ("https://x.org{rest}", "the host cannot be an argument"),
+            ("https://x.org:{port}/", "the host cannot be an argument"),
+            ("https://me:pw@x.org/", "user name and password go into `headers`"),
+            ("https://x.org/#{x}", "a part behind # never reaches a server"),
+            ("https://x.org/?{name}=1", "the name of a query parameter cannot be an argument: `{name}=1`"),
+            ("https://", "empty host"),
+        ] {
+            assert_eq!(UrlTemplate::parse(template).unwrap_err(), why, "{template}");
+        }
+    }
+}

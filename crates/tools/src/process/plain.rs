@@ -1,0 +1,128 @@
+//! What a program writes, as text for models and cards: without escape sequences of terminals and control characters.
+
+/// Longest sequence that ends only where it says so (a window title, a picture); beyond it, it is taken for text.
+const SEQUENCE_BYTES_MAX: usize = 4_096;
+
+/// Takes out of bytes, which may come in any pieces, what only a terminal understands. Everything from 0x80 on passes:
+/// what is not UTF-8 is made readable by whoever reads it. `\r\n` and `\r` become `\n`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlainText {
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Text,
+    /// After a `\r`, which is a line end whatever follows.
+    Returned,
+    /// After ESC.
+    Escape,
+    /// After ESC and an intermediate byte: one more.
+    Charset,
+    /// After `ESC [`, until a byte from 0x40 to 0x7e (ECMA-48 §5.4).
+    Control,
+    /// After `ESC ]`, `P`, `X`, `^` or `_`, until BEL or `ESC \` (§5.6).
+    String { bytes: usize, escaped: bool },
+}
+
+impl PlainText {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(piece.len());
+        let mut rest = piece;
+        loop {
+            if matches!(self.state, State::Text) {
+                // Nearly all of it, at once.
+                let plain = rest.iter().position(|&byte| is_control(byte)).unwrap_or(rest.len());
+                text.extend_from_slice(&rest[..plain]);
+                rest = &rest[plain..];
+            }
+            let Some((&byte, after)) = rest.split_first() else { return text };
+            rest = after;
+            self.state = match (self.state, byte) {
+                (State::Returned, b'\n') => State::Text,
+                (State::Text | State::Returned, byte) => text_byte(byte, &mut text),
+                (State::Escape, b'[') => State::Control,
+                (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => {
+                    State::String { bytes: 0, escaped: false }
+                }
+                (State::Escape, 0x20..=0x2f) => State::Charset,
+                (State::Escape, 0x30..=0x7e) | (State::Charset, 0x20..=0x7e) => State::Text,
+                (State::Control, 0x20..=0x3f) => State::Control,
+                (State::Control, 0x40..=0x7e) => State::Text,
+                (State::String { .. }, 0x07) | (State::String { escaped: true, .. }, b'\\') => State::Text,
+                (State::String { bytes, .. }, _) if bytes < SEQUENCE_BYTES_MAX => {
+                    State::String { bytes: bytes + 1, escaped: byte == 0x1b }
+                }
+                // Not a sequence after all.
+                (State::Escape | State::Charset | State::Control | State::String { .. }, byte) => {
+                    text_byte(byte, &mut text)
+                }
+            };
+        }
+    }
+
+    /// All of a text at once.
+    pub(crate) fn of(bytes: &[u8]) -> Vec<u8> {
+        Self::default().push(bytes)
+    }
+}
+
+/// Neither text nor a line end nor a tab.
+fn is_control(byte: u8) -> bool {
+    matches!(byte, 0x00..=0x08 | 0x0b..=0x1f | 0x7f)
+}
+
+fn text_byte(byte: u8, text: &mut Vec<u8>) -> State {
+    match byte {
+        0x1b => State::Escape,
+        b'\r' => {
+            text.push(b'\n');
+            State::Returned
+        }
+        b'\n' | b'\t' => {
+            text.push(byte);
+            State::Text
+        }
+        0x00..0x20 | 0x7f => State::Text,
+        _ => {
+            text.push(byte);
+            State::Text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_text_is_left_for_every_cut() {
+        let long = format!("a\x1b]0;{}b", "x".repeat(SEQUENCE_BYTES_MAX + 9));
+        for (written, expected) in [
+            ("plain 文字\n\ttab", "plain 文字\n\ttab"),
+            ("\x1b[1;31mred\x1b[0m and \x1b[38;5;200mpink\x1b[m", "red and pink"),
+            ("\x1b]0;title\x07after", "after"),
+            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\x1b(Btext\x1b=\x1b7", "text"),
+            ("10%\r20%\r\n30%\n", "10%\n20%\n30%\n"),
+            ("nul\0bell\x07del\x7f", "nulbelldel"),
+            ("\x1b[2Jcleared", "cleared"),
+            ("\x1b[31\nbroken", "\nbroken"),
+            (long.as_str(), &format!("a{}b", "x".repeat(9 + 2))),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&PlainText::of(written.as_bytes())), expected, "{written:?}");
+            for cut in 0..written.len().min(200) {
+                let mut plain = PlainText::default();
+                let mut text = plain.push(&written.as_bytes()[..cut]);
+                text.extend(plain.push(&written.as_bytes()[cut..]));
+                assert_eq!(String::from_utf8_lossy(&text), expected, "{written:?} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_utf_8_passes() {
+        assert_eq!(PlainText::of(b"\xff\xfe\x9b1m"), b"\xff\xfe\x9b1m");
+    }
+}

@@ -1,0 +1,83 @@
+//! What the settings of several sources have in common.
+
+use crate::process::ProgramError;
+use crate::tool::TOOL_TIMEOUT_DEFAULT;
+use crate::toolbox::SourceFault;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+use std::time::Duration;
+use throughline_engine::Effect;
+use throughline_wire::ToolName;
+
+/// Effects by the names that settings use.
+const EFFECTS: [(&str, Effect); 6] = [
+    ("pure", Effect::Pure),
+    ("read", Effect::Read),
+    ("cosmetic", Effect::Cosmetic),
+    ("idempotent", Effect::Idempotent),
+    ("write", Effect::Write),
+    ("external", Effect::External),
+];
+
+/// Reads an effect strictly: in a log an unknown one counts as external, in settings it is a mistake.
+pub(crate) fn effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Effect, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let known = EFFECTS.iter().find(|(name, _)| *name == text);
+    known.map(|(_, effect)| *effect).ok_or_else(|| {
+        let names: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
+        D::Error::custom(format!("there is no effect `{text}`; there are {}", names.join(", ")))
+    })
+}
+
+/// `[commands.NAME]`, `[http_tools.NAME]`: a name with a group stands for itself, another gets the section's group.
+pub(crate) fn tool_name(key: &str, given: Option<&str>, group: &str) -> ToolName {
+    let name = given.unwrap_or(key);
+    if name.contains('.') { ToolName::from(name) } else { ToolName::from(format!("{group}.{name}").as_str()) }
+}
+
+/// What is wrong with one tool, before it has a name of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) message: String,
+    pub(crate) remedy: Option<String>,
+}
+
+impl Wrong {
+    pub(crate) fn new(message: impl Into<String>, remedy: &str) -> Self {
+        let remedy = (!remedy.is_empty()).then(|| remedy.to_owned());
+        Self { message: message.into(), remedy }
+    }
+
+    pub(crate) fn of(self, source: &str, tool: Option<ToolName>) -> SourceFault {
+        SourceFault { source: source.to_owned(), tool, message: self.message, remedy: self.remedy }
+    }
+}
+
+impl From<ProgramError> for Wrong {
+    fn from(error: ProgramError) -> Self {
+        let remedy = match &error {
+            ProgramError::NoName => "The first item of argv is the program.",
+            ProgramError::NotInPath { .. } => "Install it, or give its full path.",
+            ProgramError::NotThere { .. } => {
+                "Correct the path; relative ones begin at the folder of the configuration."
+            }
+            ProgramError::NotExecutable { .. } => "chmod +x, or put its interpreter in front of it.",
+        };
+        Self::new(error.to_string(), remedy)
+    }
+}
+
+/// `timeout_ms` of a tool; 30 s if it is not set.
+pub(crate) fn time_limit(timeout_ms: Option<u64>) -> Result<Duration, Wrong> {
+    match timeout_ms {
+        None => Ok(TOOL_TIMEOUT_DEFAULT),
+        Some(0) => Err(Wrong::new("timeout_ms is 0, which lets nothing run", "Leave it out for 30 seconds.")),
+        Some(limit) => Ok(Duration::from_millis(limit)),
+    }
+}
+
+/// Names of variables whose values are secrets even if somebody only lets them through.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSW", "AUTH", "CREDENTIAL", "COOKIE"].iter().any(|part| name.contains(part))
+}

@@ -1,0 +1,157 @@
+//! Texts of the settings with `{names}` of arguments in them.
+//!
+//! Only finds them: what a value may be, and how it is written, is for whoever puts it into an argument list or a URL.
+
+use serde_json::{Map, Value, json};
+
+/// A text, in order: as it stands, and names of arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Template {
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A part of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Text(String),
+    Argument(String),
+}
+
+impl Template {
+    /// `{name}` is an argument, `{{` and `}}` are braces, and any other brace is itself.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut template = Self::default();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, from_brace) = rest.split_at(at);
+            template.text(before);
+            let name = from_brace.strip_prefix('{').and_then(name_at);
+            rest = if let Some(after) =
+                from_brace.strip_prefix("{{").or_else(|| from_brace.strip_prefix("}}"))
+            {
+                template.text(&from_brace[..1]);
+                after
+            } else if let Some(name) = name {
+                template.parts.push(Part::Argument(name.to_owned()));
+                &from_brace[name.len() + 2..]
+            } else {
+                template.text(&from_brace[..1]);
+                &from_brace[1..]
+            };
+        }
+        template.text(rest);
+        template
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.parts.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Part::Text(before)) => before.push_str(text),
+            _ => self.parts.push(Part::Text(text.to_owned())),
+        }
+    }
+
+    /// The arguments it names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Argument(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// It is one argument and nothing else.
+    pub(crate) fn only(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [Part::Argument(name)] => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The name before the next `}`.
+fn name_at(text: &str) -> Option<&str> {
+    let name = &text[..text.find('}')?];
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some(name)
+}
+
+/// An argument as text: a text as it is, numbers and truth values as JSON. `None` = it is not there.
+///
+/// # Errors
+/// It is a list or an object.
+pub(crate) fn text_of(arguments: &Value, name: &str) -> Result<Option<String>, String> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(plain @ (Value::Bool(_) | Value::Number(_))) => Ok(Some(plain.to_string())),
+        Some(_) => Err(format!("/{name}: a list or an object cannot be put here; send it as JSON")),
+    }
+}
+
+/// The schema of the settings, or one made of names: texts, all of them required.
+///
+/// # Errors
+/// A name that the given schema does not have.
+pub(crate) fn schema(given: Option<&Value>, names: &[&str]) -> Result<Value, String> {
+    let Some(given) = given else {
+        let properties: Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+        let mut required: Vec<&str> = names.to_vec();
+        required.sort_unstable();
+        required.dedup();
+        return Ok(json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        }));
+    };
+    // A schema may be written as one JSON text.
+    let schema = match given {
+        Value::String(text) => {
+            serde_json::from_str(text).map_err(|error| format!("`parameters` is not JSON: {error}"))?
+        }
+        table => table.clone(),
+    };
+    for name in names {
+        let Some(property) = schema.get("properties").and_then(|properties| properties.get(name)) else {
+            return Err(format!("{{{name}}} is no parameter of the schema"));
+        };
+        if matches!(property.get("type").and_then(Value::as_str), Some("object" | "array")) {
+            return Err(format!("{{{name}}} is a list or an object, which cannot be put into a text"));
+        }
+    }
+    Ok(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let parts = Template::parse(text).parts.into_iter().map(|part| match part {
+            Part::Text(text) => format!("'{text}'"),
+            Part::Argument(name) => format!("<{name}>"),
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn names_in_braces_are_arguments() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain", "'plain'"),
+            ("{city}", "<city>"),
+            ("a{b}{c}d", "'a' <b> <c> 'd'"),
+            ("{{city}}", "'{city}'"),
+            ("{ print $1 }", "'{ print $1 }'"),
+            ("{\"a\": {n}}", "'{\"a\": ' <n> '}'"),
+            ("{}", "'{}'"),
+            ("{9x}", "'{9x}'"),
+            ("{open", "'{open'"),
+            ("close}", "'close}'"),
+            ("{城市}", "'{城市}'"),
+            ("}}{{", "'}{'"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+}
