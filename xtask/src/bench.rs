@@ -1,9 +1,10 @@
 //! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
-//! early is worth. R: P1
+//! early is worth; `bench text`: what text mode adds. R: P1
 
 mod callgrind;
 mod eager;
 mod judge;
+mod text;
 
 use crate::fault::fault;
 use crate::program::{self, Program};
@@ -13,12 +14,14 @@ pub use eager::eager;
 use judge::{Measured, Verdict};
 use serde_json::Value;
 use std::path::Path;
+pub use text::text;
 
 pub const VERB: Verb = Verb {
     name: "bench",
-    about: "Measure decoding beside the floor of any decoder, and what eager starts are worth",
+    about: "Measure decoding beside the floor of any decoder, what text mode adds, and what eager starts are worth",
     help: "\
 Usage: cargo xtask bench decode [--quick] [--gate] [--write]
+       cargo xtask bench text [--quick] [--write]
        cargo xtask bench eager [--write]
 
 Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
@@ -30,6 +33,8 @@ Throughline and for the floors, by turns; then instructions of each event under 
 
 Goals in time are judged, too, but fail nothing: a busy machine moves them.
 
+`text` decodes the same replies natively and in text mode, by turns, from 64 kB to 16 MB (`--quick`: to 1 MB).
+
 `eager` runs whole turns against a paced model over HTTP, with tools that start at their seal and with the barrier.",
     run,
 };
@@ -39,7 +44,7 @@ const SECTION: &str = "decode";
 
 fn run(words: Vec<String>) -> Result<()> {
     let [what, flags @ ..] = &words[..] else {
-        return Err(fault("there is nothing to measure", "cargo xtask bench decode, or eager"));
+        return Err(fault("there is nothing to measure", "cargo xtask bench decode, text or eager"));
     };
     let mut options = Options::default();
     for flag in flags {
@@ -57,8 +62,9 @@ fn run(words: Vec<String>) -> Result<()> {
     }
     match what.as_str() {
         "decode" => decode(&options).map(drop),
+        "text" => text(&options).map(|line| println!("{line}")),
         "eager" => eager(options.report).map(|line| println!("{line}")),
-        _ => Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode, or eager")),
+        _ => Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode, text or eager")),
     }
 }
 

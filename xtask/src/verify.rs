@@ -26,6 +26,7 @@ Usage: cargo xtask verify [--only NAME,…]
   fuzz         10,000,000 executions of each fuzz target
   sim          100,000 simulated turns, and every mutant caught
   bench        decoding speed, with the gate on instruction counts; writes docs/performance.md
+  text         what text mode adds to a text delta; writes docs/performance.md
   eager        what starting tools early is worth; writes docs/performance.md
   coverage     at least 90 % of the lines of `wire` and `engine`
 
@@ -53,7 +54,7 @@ struct Proof {
     run: fn() -> Result<Proved>,
 }
 
-const PROOFS: [Proof; 8] = [
+const PROOFS: [Proof; 9] = [
     Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -88,6 +89,15 @@ const PROOFS: [Proof; 8] = [
             let options =
                 bench::Options { effort: Effort::Full, gate: Gate::Closed, report: bench::Report::Written };
             bench::decode(&options).map(Proved::Holds)
+        },
+    },
+    Proof {
+        name: "text",
+        what: "Text mode: at most 25 ns added to a text delta, flat in the length of the text",
+        command: "cargo xtask bench text --write",
+        run: || {
+            let report = bench::Report::Written;
+            bench::text(&bench::Options { report, ..bench::Options::default() }).map(Proved::Holds)
         },
     },
     Proof {

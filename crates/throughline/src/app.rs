@@ -4,7 +4,7 @@ use crate::agent::{Agent, ToolCall};
 use crate::approval::{Answer, Approval, ApprovalAsk};
 use crate::calling::Calling;
 use crate::clock::Clock;
-use crate::config::{DEFAULT_AGENT, Mode, Settings};
+use crate::config::{DEFAULT_AGENT, Mode, Protocol, ResultsAs, Settings};
 use crate::conversation::Conversation;
 use crate::driver::{self, ApprovalHandler, COMMANDS_MAX, World};
 use crate::error::Error;
@@ -282,6 +282,9 @@ pub struct Builder {
     model: Option<String>,
     fallbacks: Vec<String>,
     prompt: Option<String>,
+    mode: Option<Mode>,
+    protocol: Option<Protocol>,
+    results: Option<ResultsAs>,
     execution: Execution,
     start: StartRule,
     tools: RegistryBuilder,
@@ -323,6 +326,24 @@ impl Builder {
     /// The system prompt.
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.prompt = Some(prompt.into());
+        self
+    }
+
+    /// How calls travel. Default: in the upstream's own field; [`Mode::Text`] for models that cannot call tools. R: T3
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// The grammar of text mode. Default: `vcp`. R: X1
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = Some(protocol);
+        self
+    }
+
+    /// Who says the results of calls in text mode. Default: the user, in a frame. R: T9
+    pub fn results_as(mut self, results: ResultsAs) -> Self {
+        self.results = Some(results);
         self
     }
 
@@ -442,6 +463,9 @@ impl Builder {
         if let Some(prompt) = self.prompt {
             own.prompt = Some(prompt);
         }
+        own.mode = self.mode.unwrap_or(own.mode);
+        own.tool_call.protocol = self.protocol.unwrap_or(own.tool_call.protocol);
+        own.tool_call.results = self.results.unwrap_or(own.tool_call.results);
         if let Some(first) = own.models.first() {
             let client = upstreams.get(&first.name).ok_or_else(|| Error::NoUpstream {
                 model: first.model.clone(),

@@ -44,7 +44,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn at_most(what: impl Into<String>, value: f64, goal: f64, unit: &'static str) -> Self {
+    /// A goal that is met up to `goal`, and fails nothing.
+    pub fn at_most(what: impl Into<String>, value: f64, goal: f64, unit: &'static str) -> Self {
         Self { what: what.into(), value, goal, unit, is_met: value <= goal, is_gate: false }
     }
 
@@ -52,6 +53,12 @@ impl Verdict {
     pub fn figure(&self) -> String {
         let digits = if self.goal >= 100.0 { 0 } else { 2 };
         format!("{:.digits$}{}", self.value, self.unit)
+    }
+
+    /// For the document's table.
+    pub fn row(&self) -> String {
+        let word = if self.is_met { "met" } else { "**missed**" };
+        format!("| {} | {}{} | {} | {word} |", self.what, self.goal, self.unit, self.figure())
     }
 
     /// For the terminal.
@@ -110,7 +117,7 @@ pub fn verdicts(all: &[Measured]) -> Vec<Verdict> {
 }
 
 /// Slope of log cost over log size, by least squares: 1 is linear.
-fn exponent(points: &[(f64, f64)]) -> Option<f64> {
+pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     if points.len() < 2 {
         return None;
     }
@@ -156,15 +163,7 @@ pub fn render(all: &[Measured], verdicts: &[Verdict]) -> String {
     }
     text += "\n| goal | at most | measured | |\n|---|---|---|---|\n";
     for verdict in verdicts {
-        let word = if verdict.is_met { "met" } else { "**missed**" };
-        let _ = writeln!(
-            text,
-            "| {} | {}{} | {} | {word} |",
-            verdict.what,
-            verdict.goal,
-            verdict.unit,
-            verdict.figure()
-        );
+        let _ = writeln!(text, "{}", verdict.row());
     }
     text
 }
