@@ -47,7 +47,9 @@ impl World {
 
     /// The tools that the model may call.
     pub fn offered(&self) -> Vec<Offered> {
-        let Some(agent) = self.app.agents().find(|agent| agent.name == self.agent) else { return Vec::new() };
+        let Some(agent) = self.app.agents().into_iter().find(|agent| agent.name == self.agent) else {
+            return Vec::new();
+        };
         if agent.tool_call.tools == Toggle::Off {
             return Vec::new();
         }

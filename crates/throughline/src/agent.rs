@@ -1,7 +1,8 @@
 //! Who answers: prompt, models and the use of tools under one name.
 
 use crate::config::{AgentLimitsSection, Mode, Protocol, ResultsAs, Steering};
-use throughline_engine::{Confirm, Execution, StartRule, UpstreamChoice};
+use crate::prompt::Template;
+use throughline_engine::{Confirm, Execution, LoopGuard, Policy, Rule, StartRule, UpstreamChoice};
 use throughline_tools::{Toggle, Toggles};
 
 /// A named set of prompt, models and tool settings.
@@ -13,12 +14,16 @@ pub struct Agent {
     pub models: Vec<UpstreamChoice>,
     /// How calls travel. R: T3
     pub mode: Mode,
-    /// Template of the system prompt.
-    pub prompt: Option<String>,
+    /// Template of the system prompt. R: X5
+    pub prompt: Option<Template>,
     /// Sampling.
     pub settings: throughline_wire::Settings,
     /// Use of tools.
     pub tool_call: ToolCall,
+    /// What may run unasked, and what may not run at all; the first rule that fits decides. R: A1
+    pub policy: Vec<Rule>,
+    /// When the model goes in circles. R: T10
+    pub guard: LoopGuard,
     /// What becomes of a message that comes while a reply runs. R: T14
     pub steering: Steering,
     /// Bounds that differ from those of all agents.
@@ -35,9 +40,16 @@ impl Agent {
             prompt: None,
             settings: throughline_wire::Settings::default(),
             tool_call: ToolCall::default(),
+            policy: Vec::new(),
+            guard: LoopGuard::default(),
             steering: Steering::default(),
             limits: AgentLimitsSection::default(),
         }
+    }
+
+    /// Its rules and what is asked about beside them, as the machine takes them. R: A1
+    pub fn policy(&self) -> Policy {
+        Policy { rules: self.policy.clone(), confirm: self.tool_call.confirm() }
     }
 }
 

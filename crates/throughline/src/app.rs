@@ -1,31 +1,34 @@
 //! An application: upstreams, agents, tools and a log, ready to run turns.
 
-use crate::agent::{Agent, ToolCall};
-use crate::approval::{Answer, Approval, ApprovalAsk};
-use crate::calling::Calling;
+use crate::agent::Agent;
+use crate::approval::Approval;
+use crate::builder::Builder;
+use crate::calling;
 use crate::clock::Clock;
-use crate::config::{DEFAULT_AGENT, Mode, Protocol, ResultsAs, Settings};
+use crate::config::{ConfiguredSource, Mode, Protocol, Settings, ToolsSection};
 use crate::conversation::Conversation;
 use crate::driver::{self, ApprovalHandler, COMMANDS_MAX, World};
 use crate::error::Error;
 use crate::input::UserInput;
+use crate::offer::{self, Offer};
+use crate::plan::{Overlay, Plan};
+use crate::prompt;
 use crate::turn::{Turn, TurnControl};
-use crate::upstream::{Upstream, UpstreamClient};
+use crate::upstream::Upstream;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
-use throughline_engine::{
-    ConversationId, Effect, Execution, MessageId, OfferedTool, Policy, RetryPolicy, StartRule, TurnId,
-    TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
-};
-use throughline_store::{Log, MemoryLog};
-use throughline_tools::{
-    Executor, ExecutorLimits, Registry, RegistryBuilder, Spool, TOOL_TIMEOUT_DEFAULT, Toggle, Tool,
-};
-use throughline_wire::{Limits, Message};
-use tokio::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use throughline_engine::{ConversationId, MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart};
+use throughline_store::Log;
+use throughline_tools::{Executor, Registry, Source, SourceFault, TOOL_TIMEOUT_DEFAULT, Toggle, Toolbox};
+use throughline_wire::Message;
+use tokio::sync::{OnceCell, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+/// How long the first turn waits for sources of tools that have said nothing yet. Later turns take the tools that there
+/// are when they begin.
+pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// An application. Cheap to clone; all clones share connections, tools and the log.
 ///
@@ -65,20 +68,35 @@ use uuid::Uuid;
 /// ```
 #[derive(Clone)]
 pub struct Throughline {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    upstreams: BTreeMap<String, Arc<UpstreamClient>>,
-    agents: BTreeMap<String, Agent>,
-    agent: String,
-    registry: Arc<Registry>,
-    executor: Executor,
-    log: Arc<dyn Log>,
-    approval: Approval,
-    approval_handler: Option<ApprovalHandler>,
-    limits: TurnLimits,
-    retry: RetryPolicy,
+pub(crate) struct Inner {
+    /// Replaced as a whole; a turn keeps the one that it began with.
+    pub(crate) plan: RwLock<Arc<Plan>>,
+    pub(crate) overlay: Overlay,
+    pub(crate) toolbox: Toolbox,
+    /// Sources that nobody has started yet: that takes a runtime.
+    pub(crate) waiting: Mutex<Vec<Arc<dyn Source>>>,
+    pub(crate) first_wait: OnceCell<()>,
+    /// What the last configuration said of sources and built-in tools. Held while one is being loaded.
+    pub(crate) configured: tokio::sync::Mutex<(BTreeMap<String, ConfiguredSource>, ToolsSection)>,
+    pub(crate) prompts: prompt::Cache,
+    pub(crate) executor: Executor,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) approval: Approval,
+    pub(crate) approval_handler: Option<ApprovalHandler>,
+}
+
+/// What loading a configuration again has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Sources of tools that are new, or whose settings have changed: they were started anew.
+    pub started: Vec<String>,
+    /// Sources that are gone.
+    pub stopped: Vec<String>,
+    /// Sections that have changed and take effect only when the program starts again.
+    pub after_restart: Vec<&'static str>,
 }
 
 /// One turn to be run, with everything that can differ from the application's own settings.
@@ -134,37 +152,50 @@ impl Throughline {
         at_end: impl FnOnce(Vec<Message>) + Send + 'static,
     ) -> Result<Turn, Error> {
         let inner = &self.inner;
-        let agent = self.agent(request.agent.as_deref())?;
-        let models = match &request.model {
-            Some(model) => vec![choose_model(model, &inner.upstreams)?],
-            None => agent.models.clone(),
-        };
-        let upstreams = self.clients(&models)?;
+        self.sources_have_spoken().await;
+        let plan = self.plan();
+        let agent = plan.agent(request.agent.as_deref())?;
+        let models = plan.models(agent, request.model.as_deref())?;
+        let upstreams = plan.clients(&models)?;
+        let clock = Clock::start();
+        let registry = inner.toolbox.registry();
         let mode = request.mode.unwrap_or(agent.mode);
-        let calling = Calling::new(mode, &agent.tool_call, self.offered(agent))?;
+        let offer = offer::offer(offer::Asked {
+            plan: &plan,
+            agent,
+            model: models.first(),
+            mode,
+            protocol: agent.tool_call.protocol,
+            registry: &registry,
+            prompts: &inner.prompts,
+            now_ms: clock.now(),
+        })?;
+        let tools = offered(&offer, &registry, agent);
+        let calls = calling::format(&offer, agent.tool_call.results, &tools);
         // Said once, where a conversation begins.
         let remarks = match request.history.is_empty() {
-            true => calling.left_out.clone(),
+            true => calling::left_out(&offer),
             false => Vec::new(),
         };
         let setup = TurnSetup {
             agent: agent.name.clone(),
-            instructions: calling.instructions(agent),
+            instructions: offer.instructions(),
             history: request.history,
             upstreams: models,
             mode: mode.name().to_owned(),
-            tools: calling.tools,
+            tools,
             remarks,
             settings: agent.settings.clone(),
             limits: TurnLimits {
                 iterations_max: agent.tool_call.max_iterations,
-                ..agent.limits.over(inner.limits)
+                ..agent.limits.over(plan.limits)
             },
             start: agent.tool_call.start,
             execution: agent.tool_call.execution,
-            policy: Policy { rules: Vec::new(), confirm: agent.tool_call.confirm() },
+            policy: agent.policy(),
+            guard: agent.guard,
             approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
-            retry: inner.retry,
+            retry: plan.retry,
             ..TurnSetup::default()
         };
         let id = TurnId::new(format!("turn_{}", Uuid::now_v7().simple()));
@@ -183,13 +214,14 @@ impl Throughline {
         log.claim(id.as_str()).await?;
         let tail = log.tail(id.as_str(), 0).await?;
         let world = World {
-            clock: Clock::start(),
+            clock,
             log: log.clone(),
             upstreams,
-            calls: calling.format,
+            calls,
             registry: {
-                let registry = inner.registry.clone();
-                Arc::new(move || registry.clone())
+                // As it is when a call starts: a tool that has been changed since is noticed there. R: A3
+                let toolbox = inner.toolbox.clone();
+                Arc::new(move || toolbox.registry())
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
@@ -205,18 +237,99 @@ impl Throughline {
         Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned)))
     }
 
-    /// The registered tools.
-    pub fn tools(&self) -> &Registry {
-        &self.inner.registry
+    /// The tools that there are now: those of the program and of the sources that have told theirs.
+    pub fn tools(&self) -> Arc<Registry> {
+        self.inner.toolbox.registry()
+    }
+
+    /// The fixed tools and the sources, to add some or to be told of changes.
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.inner.toolbox
+    }
+
+    /// Starts the sources of tools, and waits until each has said something, but no longer than `limit`. The names of
+    /// those that have not are returned; their tools come when they come.
+    pub async fn ready(&self, limit: Duration) -> Vec<String> {
+        self.start_sources();
+        self.inner.toolbox.ready(limit).await
+    }
+
+    /// What is not as it should be with sources and their tools.
+    pub fn faults(&self) -> Vec<SourceFault> {
+        self.inner.toolbox.faults()
+    }
+
+    /// Stops the sources of tools. Turns that are running keep their tools, which may fail.
+    pub async fn stop(&self) {
+        self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.inner.toolbox.stop().await;
+    }
+
+    /// What an agent (`None` = the application's own) would be told and offered now, and why the rest is not. Mode and
+    /// protocol are the agent's unless they are given. R: L3, X5
+    ///
+    /// # Errors
+    /// There is no agent of that name; its prompt cannot be rendered.
+    pub fn offer(
+        &self,
+        agent: Option<&str>,
+        mode: Option<Mode>,
+        protocol: Option<Protocol>,
+    ) -> Result<Offer, Error> {
+        let plan = self.plan();
+        let agent = plan.agent(agent)?;
+        offer::offer(offer::Asked {
+            plan: &plan,
+            agent,
+            model: agent.models.first(),
+            mode: mode.unwrap_or(agent.mode),
+            protocol: protocol.unwrap_or(agent.tool_call.protocol),
+            registry: &self.inner.toolbox.registry(),
+            prompts: &self.inner.prompts,
+            now_ms: Clock::start().now(),
+        })
+    }
+
+    /// Takes a configuration in place of the one before. Turns that are running go on with what they began with; sources
+    /// whose settings are the same are left alone. What the program said with [`Builder`] stays on top.
+    ///
+    /// # Errors
+    /// As in [`Builder::build`]; then nothing has changed.
+    pub async fn reload(&self, settings: Settings) -> Result<Reloaded, Error> {
+        let inner = &self.inner;
+        // One after the other: two at once would start and stop each other's sources.
+        let mut configured = inner.configured.lock().await;
+        let (sources, section) = (settings.sources.clone(), settings.tools.clone());
+        let plan = Plan::new(settings, &inner.overlay)?;
+        *inner.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        self.start_sources();
+        let (sources_before, section_before) = &*configured;
+        let mut reloaded = Reloaded::default();
+        for name in sources_before.keys().filter(|name| !sources.contains_key(*name)) {
+            inner.toolbox.remove(name).await;
+            reloaded.stopped.push(name.clone());
+        }
+        for (name, source) in &sources {
+            if sources_before.get(name).is_none_or(|before| before.said != source.said) {
+                inner.toolbox.add(source.source.clone());
+                reloaded.started.push(name.clone());
+            }
+        }
+        if *section_before != section {
+            reloaded.after_restart.push("tools");
+        }
+        *configured = (sources, section);
+        Ok(reloaded)
     }
 
     /// Toggles that switch nothing, as (agent, name): no registered tool or group is called so. Worth a warning, and no
     /// error, since tools come and go with what is configured besides.
-    pub fn unknown_toggles(&self) -> Vec<(&str, &str)> {
+    pub fn unknown_toggles(&self) -> Vec<(String, String)> {
+        let (plan, registry) = (self.plan(), self.tools());
         let mut unknown = Vec::new();
-        for agent in self.inner.agents.values() {
-            let names = self.inner.registry.unknown_toggles(&agent.tool_call.toggles);
-            unknown.extend(names.into_iter().map(|name| (agent.name.as_str(), name)));
+        for agent in plan.agents.values() {
+            let names = registry.unknown_toggles(&agent.tool_call.toggles);
+            unknown.extend(names.into_iter().map(|name| (agent.name.clone(), name.to_owned())));
         }
         unknown
     }
@@ -227,298 +340,48 @@ impl Throughline {
     }
 
     /// The upstreams, by name.
-    pub fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
-        self.inner.upstreams.values().map(|client| client.upstream())
+    pub fn upstreams(&self) -> Vec<Upstream> {
+        self.plan().upstreams.values().map(|client| client.upstream().clone()).collect()
     }
 
     /// The agents, by name.
-    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
-        self.inner.agents.values()
+    pub fn agents(&self) -> Vec<Agent> {
+        self.plan().agents.values().cloned().collect()
     }
 
-    fn agent(&self, name: Option<&str>) -> Result<&Agent, Error> {
-        let name = name.unwrap_or(&self.inner.agent);
-        self.inner.agents.get(name).ok_or_else(|| Error::UnknownAgent {
-            agent: name.to_owned(),
-            agents: list(self.inner.agents.keys()),
-        })
+    fn plan(&self) -> Arc<Plan> {
+        // It is replaced whole.
+        self.inner.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn clients(&self, models: &[UpstreamChoice]) -> Result<Vec<Arc<UpstreamClient>>, Error> {
-        let client = |choice: &UpstreamChoice| {
-            self.inner.upstreams.get(&choice.name).cloned().ok_or_else(|| Error::NoUpstream {
-                model: choice.model.clone(),
-                upstream: choice.name.clone(),
-            })
+    fn start_sources(&self) {
+        let waiting = std::mem::take(&mut *self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for source in waiting {
+            self.inner.toolbox.add(source);
+        }
+    }
+
+    /// The first turn should not be without tools only because their servers are still starting.
+    async fn sources_have_spoken(&self) {
+        let wait = || async {
+            self.ready(SOURCES_WAIT_MAX).await;
         };
-        models.iter().map(client).collect()
-    }
-
-    fn offered(&self, agent: &Agent) -> Vec<OfferedTool> {
-        if agent.tool_call.tools == Toggle::Off {
-            return Vec::new();
-        }
-        let mut offered = self.inner.registry.offered(&agent.tool_call.toggles);
-        let asks = (agent.tool_call.mode, agent.tool_call.confirmation) != <_>::default();
-        for tool in &mut offered {
-            if asks {
-                // The rule that decides knows effects only: to be asked about, a tool has to count as one that writes.
-                tool.effect = tool.effect.max(Effect::Write);
-            }
-            // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
-            if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
-                tool.timeout_ms = agent.tool_call.timeout_ms;
-            }
-        }
-        offered
+        self.inner.first_wait.get_or_init(wait).await;
     }
 }
 
-/// Puts an application together. Every call says one thing; what is not said has a default.
-#[derive(Default)]
-pub struct Builder {
-    settings: Option<Settings>,
-    upstreams: Vec<Upstream>,
-    model: Option<String>,
-    fallbacks: Vec<String>,
-    prompt: Option<String>,
-    mode: Option<Mode>,
-    protocol: Option<Protocol>,
-    results: Option<ResultsAs>,
-    execution: Execution,
-    start: StartRule,
-    tools: RegistryBuilder,
-    log: Option<Arc<dyn Log>>,
-    approval: Approval,
-    approval_handler: Option<ApprovalHandler>,
-    limits: Option<TurnLimits>,
-    decode_limits: Option<Limits>,
-    executor_limits: ExecutorLimits,
-    retry: Option<RetryPolicy>,
-    spool: Option<PathBuf>,
-}
-
-impl Builder {
-    /// Everything that a configuration says; what is said here besides is on top of it.
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = Some(settings);
-        self
+/// The offered tools as the machine needs them.
+fn offered(offer: &Offer, registry: &Registry, agent: &Agent) -> Vec<OfferedTool> {
+    if agent.tool_call.tools == Toggle::Off {
+        return Vec::new();
     }
-
-    /// Adds an upstream. One of the same name is replaced.
-    pub fn upstream(mut self, upstream: Upstream) -> Self {
-        self.upstreams.push(upstream);
-        self
-    }
-
-    /// The model: its name alone if there is one upstream, else `upstream/model`.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
-    /// A model to go on with when those before cannot be had, before the first token only. R: T11
-    pub fn fallback(mut self, model: impl Into<String>) -> Self {
-        self.fallbacks.push(model.into());
-        self
-    }
-
-    /// The system prompt.
-    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.prompt = Some(prompt.into());
-        self
-    }
-
-    /// How calls travel. Default: in the upstream's own field; [`Mode::Text`] for models that cannot call tools. R: T3
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = Some(mode);
-        self
-    }
-
-    /// The grammar of text mode. Default: `vcp`. R: X1
-    pub fn protocol(mut self, protocol: Protocol) -> Self {
-        self.protocol = Some(protocol);
-        self
-    }
-
-    /// Who says the results of calls in text mode. Default: the user, in a frame. R: T9
-    pub fn results_as(mut self, results: ResultsAs) -> Self {
-        self.results = Some(results);
-        self
-    }
-
-    /// Calls of one step run beside each other, as far as the tools' concurrency classes allow. R: T7
-    pub fn parallel(mut self) -> Self {
-        self.execution = Execution::Parallel;
-        self
-    }
-
-    /// When tools that change nothing start. Default: while the model still talks. R: T6
-    pub fn start_rule(mut self, start: StartRule) -> Self {
-        self.start = start;
-        self
-    }
-
-    /// Registers a tool. Models may call it only if it says so (`agent_callable`). R: L1
-    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        self.tools = self.tools.tool(tool);
-        self
-    }
-
-    /// Registers several tools.
-    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        self.tools = self.tools.tools(tools);
-        self
-    }
-
-    /// Who answers when a tool wants to change something. Default: whoever holds the turn is asked.
-    pub fn approval(mut self, approval: Approval) -> Self {
-        self.approval = approval;
-        self
-    }
-
-    /// Lets the program answer questions. Whoever holds the turn may still answer first.
-    ///
-    /// ```
-    /// use throughline::{Answer, Throughline};
-    /// let builder = Throughline::builder().on_approval(|ask| async move {
-    ///     if ask.tool.as_str() == "calendar.add" { Answer::approve() } else { Answer::deny("only the calendar") }
-    /// });
-    /// ```
-    pub fn on_approval<F, Fut>(mut self, answer: F) -> Self
-    where
-        F: Fn(ApprovalAsk) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Answer> + Send + 'static,
-    {
-        self.approval_handler = Some(Arc::new(move |ask| Box::pin(answer(ask))));
-        self
-    }
-
-    /// Where turns are logged. Default: in memory.
-    pub fn log(mut self, log: Arc<dyn Log>) -> Self {
-        self.log = Some(log);
-        self
-    }
-
-    /// Bounds of a turn.
-    pub fn limits(mut self, limits: TurnLimits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Bounds of the decoder.
-    pub fn decode_limits(mut self, limits: Limits) -> Self {
-        self.decode_limits = Some(limits);
-        self
-    }
-
-    /// Bounds of running tools and their output.
-    pub fn executor_limits(mut self, limits: ExecutorLimits) -> Self {
-        self.executor_limits = limits;
-        self
-    }
-
-    /// Retries of a model call before its first token. R: T11
-    pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.retry = Some(retry);
-        self
-    }
-
-    /// Where outputs too large for the log are kept. Default: nowhere, only head and tail are.
-    pub fn spool(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.spool = Some(directory.into());
-        self
-    }
-
-    /// Checks everything and opens nothing: the first connection is made by the first turn.
-    ///
-    /// # Errors
-    /// No model, a model whose upstream is not there, a missing key of the model that answers by default, tools that
-    /// cannot be registered.
-    pub fn build(self) -> Result<Throughline, Error> {
-        let (mut described, mut agents, agent, section) = match self.settings {
-            Some(settings) => (settings.upstreams, settings.agents, settings.agent, Some(settings.limits)),
-            None => (BTreeMap::new(), BTreeMap::new(), DEFAULT_AGENT.to_owned(), None),
-        };
-        let section = section.unwrap_or_default();
-        let decode_limits = self.decode_limits.unwrap_or(section.decode);
-        described.extend(self.upstreams.into_iter().map(|upstream| (upstream.name().to_owned(), upstream)));
-        let mut upstreams = BTreeMap::new();
-        for (name, upstream) in described {
-            upstreams.insert(name, Arc::new(UpstreamClient::new(upstream, decode_limits)?));
+    let mut offered = registry.offered(&agent.tool_call.toggles);
+    offered.retain(|tool| offer.offers(&tool.name));
+    for tool in &mut offered {
+        // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
+        if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
+            tool.timeout_ms = agent.tool_call.timeout_ms;
         }
-
-        if let Some(model) = &self.model {
-            let mut models = vec![choose_model(model, &upstreams)?];
-            for fallback in &self.fallbacks {
-                models.push(choose_model(fallback, &upstreams)?);
-            }
-            let default = || Agent {
-                tool_call: ToolCall { execution: self.execution, start: self.start, ..ToolCall::default() },
-                ..Agent::new(agent.clone(), Vec::new())
-            };
-            agents.entry(agent.clone()).or_insert_with(default).models = models;
-        }
-        let own = agents.get_mut(&agent).ok_or(Error::NoModel)?;
-        if let Some(prompt) = self.prompt {
-            own.prompt = Some(prompt);
-        }
-        own.mode = self.mode.unwrap_or(own.mode);
-        own.tool_call.protocol = self.protocol.unwrap_or(own.tool_call.protocol);
-        own.tool_call.results = self.results.unwrap_or(own.tool_call.results);
-        if let Some(first) = own.models.first() {
-            let client = upstreams.get(&first.name).ok_or_else(|| Error::NoUpstream {
-                model: first.model.clone(),
-                upstream: first.name.clone(),
-            })?;
-            if let Some(variable) = client.upstream().missing_key() {
-                let (upstream, variable) = (first.name.clone(), variable.to_owned());
-                return Err(Error::MissingKey { upstream, variable });
-            }
-        }
-
-        let executor = Executor::new(self.executor_limits);
-        let executor = match self.spool {
-            Some(directory) => executor.with_spool(Spool::new(directory)),
-            None => executor,
-        };
-        Ok(Throughline {
-            inner: Arc::new(Inner {
-                upstreams,
-                agents,
-                agent,
-                registry: Arc::new(self.tools.build()?),
-                executor,
-                log: self.log.unwrap_or_else(|| Arc::new(MemoryLog::default())),
-                approval: self.approval,
-                approval_handler: self.approval_handler,
-                limits: self.limits.unwrap_or(section.turn),
-                retry: self.retry.unwrap_or(section.retry),
-            }),
-        })
     }
-}
-
-/// `upstream/model`, or a model's name alone where there is one upstream. Models have slashes in their names too
-/// (`deepseek-ai/DeepSeek-V3`), so what is in front of the first one counts only if an upstream is called so.
-fn choose_model<T>(text: &str, upstreams: &BTreeMap<String, T>) -> Result<UpstreamChoice, Error> {
-    if let Some((upstream, model)) = text.split_once('/')
-        && upstreams.contains_key(upstream)
-        && !model.is_empty()
-    {
-        return Ok(UpstreamChoice { name: upstream.to_owned(), model: model.to_owned() });
-    }
-    let mut names = upstreams.keys();
-    match (names.next(), names.next()) {
-        (Some(only), None) => Ok(UpstreamChoice { name: only.clone(), model: text.to_owned() }),
-        (None, _) => {
-            let upstream = text.split_once('/').map_or("", |(upstream, _)| upstream);
-            Err(Error::NoUpstream { model: text.to_owned(), upstream: upstream.to_owned() })
-        }
-        _ => Err(Error::WhichUpstream { model: text.to_owned(), upstreams: list(upstreams.keys()) }),
-    }
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    offered
 }

@@ -1,6 +1,7 @@
 //! Why something cannot be set up or begun. What goes wrong inside a turn is told by its events.
 
 use crate::config::ConfigError;
+use crate::prompt::TemplateError;
 use crate::upstream::UpstreamError;
 use throughline_store::LogError;
 use throughline_tools::RegistryError;
@@ -15,6 +16,9 @@ pub enum Error {
     /// An upstream's description.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
+    /// A prompt that is no template, or cannot be rendered.
+    #[error("the prompt cannot be used: {0}")]
+    Prompt(#[from] TemplateError),
     /// The tools.
     #[error(transparent)]
     Tools(#[from] RegistryError),

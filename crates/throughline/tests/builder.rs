@@ -50,7 +50,7 @@ fn each_mistake_says_what_to_do() {
 fn a_model_is_found_with_and_without_its_upstream() {
     let model = |builder: Builder| {
         let app = builder.build().unwrap();
-        let model = app.agents().next().unwrap().models[0].clone();
+        let model = app.agents()[0].models[0].clone();
         format!("{} at {}", model.model, model.name)
     };
     let one = || Throughline::builder().upstream(local("a"));
@@ -76,7 +76,7 @@ fn settings_become_an_application_and_idle_toggles_are_reported() {
     let settings = resolve(Some(file), &Default::default(), &Flags::default()).unwrap();
     let known = tool("a.b", "", |_: NoArguments, _| async { "x" });
     let app = Throughline::builder().settings(settings).prompt("Be brief.").tool(known).build().unwrap();
-    assert_eq!(app.unknown_toggles(), [("default", "fils")]);
-    assert_eq!(app.agents().next().unwrap().prompt.as_deref(), Some("Be brief."));
-    assert_eq!(app.upstreams().map(|upstream| upstream.name()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(app.unknown_toggles(), [("default".to_owned(), "fils".to_owned())]);
+    assert_eq!(app.agents()[0].prompt.as_ref().unwrap().source(), "Be brief.");
+    assert_eq!(app.upstreams().iter().map(|upstream| upstream.name()).collect::<Vec<_>>(), ["a"]);
 }

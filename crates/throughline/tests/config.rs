@@ -6,7 +6,7 @@ use throughline::config::{
     AgentLimitsSection, ConfigError, Environment, File, Flags, Mode, Protocol, ResultsAs, Settings, Steering,
     resolve,
 };
-use throughline::engine::{StartRule, TurnLimits};
+use throughline::engine::{Confirm, Decide, LoopGuard, StartRule, TurnLimits};
 use throughline::tools::Toggle;
 use throughline::{CallMode, Confirmation, ToolCall};
 
@@ -135,6 +135,32 @@ fn an_agent_says_how_calls_travel_and_who_starts_them() {
     assert_eq!((limits.calls_per_turn_max, limits.approval_ms_max, limits.pauses_max), (7, Some(1000), 3));
 }
 
+// R: A1, T10
+#[test]
+fn rules_and_the_loop_guard_are_the_agents() {
+    let text = r#"
+        [agents.a]
+        model = "ollama/qwen3"
+        guard = { stop_after = 3 }
+
+        [[agents.a.policy]]
+        decide = "deny"
+        tool = "commands.*"
+        reason = "not here"
+
+        [[agents.a.policy]]
+        decide = "allow"
+        effect = ["write"]
+        arguments = { path = { under = "/home/me/notes" } }
+    "#;
+    let settings = settings(text, &[], &Flags::default()).unwrap();
+    let agent = &settings.agents["a"];
+    let decisions: Vec<_> = agent.policy().rules.iter().map(|rule| rule.decide).collect();
+    assert_eq!(decisions, [Decide::Deny, Decide::Allow]);
+    assert_eq!(agent.policy().confirm, Confirm::ByRule);
+    assert_eq!(agent.guard, LoopGuard { stop_after: 3, ..LoopGuard::default() });
+}
+
 #[test]
 fn every_limit_of_a_turn_can_be_set_for_one_agent() {
     let known = serde_json::to_value(TurnLimits::default()).unwrap();
@@ -159,7 +185,7 @@ fn errors_show_the_place_and_what_is_valid() {
         "[agents.a]\nmodel = \"openai/gpt-5\"\n  promt = \"x\"\n",
         "unknown field `promt`\n --> throughline.toml:3:3\n  |\n3 |   promt = \"x\"\n  |   ^^^^^\n  = did you mean \
          `prompt`? valid here: `model`, `fallback`, `mode`, `prompt`, `temperature`, `max_output_tokens`, `extra`, \
-         `tool_call`, `steering`, `limits`",
+         `tool_call`, `policy`, `guard`, `steering`, `limits`",
     );
     check_error(
         "[agents.a]\nmodel = \"opnai/gpt-5\"\n\n[upstreams.mine]\nknown = \"ollama\"\n",
@@ -203,6 +229,14 @@ fn each_mistake_is_one_message_at_its_line() {
             3,
             "unknown field `iterations_max`",
         ),
+        ("[agents.a]\nmodel = \"demo\"\nguard = { notes = 3 }", 3, "unknown field `notes`"),
+        (
+            "[agents.a]\nmodel = \"demo\"\n[[agents.a.policy]]\ndecide = \"maybe\"",
+            4,
+            "unknown variant `maybe`",
+        ),
+        ("[agents.a]\nmodel = \"demo\"\npolicy = [{ tool = \"a.b\" }]", 3, "missing field `decide`"),
+        ("[agents.a]\nmodel = \"demo\"\nprompt = \"{{ usr }}\"", 3, "templates know no `usr`"),
         ("[user]\nname = \"Ada\"\ntime_zone = \"Europe/Pari\"", 3, "no time zone `Europe/Pari`"),
         ("[upstreams.u]\nkey_env = \"K\"", 1, "neither `known` nor both"),
         ("[upstreams.u]\nknown = \"deepsek\"", 2, "no upstream is known as `deepsek`"),

@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use throughline_engine::{RetryPolicy, TurnLimits};
+use throughline_engine::{LoopGuard, RetryPolicy, Rule, TurnLimits};
 use throughline_wire::{LeakedCalls, Limits, Profile, ReasoningEcho, ToolIdFormat};
 use toml::Spanned;
 
@@ -184,6 +184,13 @@ pub struct AgentSection {
     /// Tools. An agent without it has none.
     #[serde(default)]
     pub tool_call: ToolCallSection,
+    /// What may run unasked, and what may not run at all: `[[agents.NAME.policy]]`. The first rule that fits decides;
+    /// without one the tool's effect does. R: A1
+    #[serde(default)]
+    pub policy: Vec<Rule>,
+    /// When the model goes in circles. R: T10
+    #[serde(default)]
+    pub guard: LoopGuard,
     /// What becomes of a message that the user sends while a reply runs. Default: at the next step. R: T14
     #[serde(default)]
     pub steering: Steering,
@@ -390,7 +397,7 @@ pub struct UserSection {
 }
 
 /// `[tools.…]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsSection {
     /// `files.list`, `files.read`, `files.search`.
@@ -400,7 +407,7 @@ pub struct ToolsSection {
 }
 
 /// `[tools.files]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesSection {
     /// Folders that may be read; none = the tools are not offered.
@@ -408,7 +415,7 @@ pub struct FilesSection {
 }
 
 /// `[tools.http]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpSection {
     /// Ports that may be dialled, on top of 80 and 443. Private addresses never are.

@@ -5,6 +5,7 @@
 mod error;
 mod file;
 mod resolve;
+mod sources;
 
 pub use error::{ConfigError, Place};
 pub use file::{
@@ -13,3 +14,4 @@ pub use file::{
     UpstreamSection, UserSection,
 };
 pub use resolve::{DEFAULT_AGENT, DEMO, Environment, Flags, Settings, resolve};
+pub use sources::ConfiguredSource;

@@ -4,9 +4,10 @@ use super::error::ConfigError;
 use super::file::{
     AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
 };
+use super::sources::ConfiguredSource;
 use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
 use crate::known;
-use crate::prompt::User;
+use crate::prompt::{Template, User};
 use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -51,6 +52,23 @@ pub struct Settings {
     pub tools: ToolsSection,
     /// What templates know about the person.
     pub user: User,
+    /// Where tools come from beside the program, by the name of the source.
+    pub sources: BTreeMap<String, ConfiguredSource>,
+}
+
+impl Default for Settings {
+    /// Nothing: no upstream, no agent.
+    fn default() -> Self {
+        Self {
+            upstreams: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            agent: DEFAULT_AGENT.to_owned(),
+            limits: LimitsSection::default(),
+            tools: ToolsSection::default(),
+            user: User::default(),
+            sources: BTreeMap::new(),
+        }
+    }
 }
 
 impl Settings {
@@ -91,7 +109,15 @@ pub fn resolve(
         agents.insert(name.clone(), layers.agent(name, section, &mut upstreams)?);
     }
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
-    Ok(Settings { upstreams, agents, agent, limits: file.limits, tools: file.tools.clone(), user })
+    Ok(Settings {
+        upstreams,
+        agents,
+        agent,
+        limits: file.limits,
+        tools: file.tools.clone(),
+        user,
+        sources: BTreeMap::new(),
+    })
 }
 
 /// Who the person is, with a time zone that exists.
@@ -269,7 +295,7 @@ impl Layers<'_> {
         Ok(Agent {
             name: name.to_owned(),
             mode: self.mode_of(&models, section.mode.unwrap_or_default())?,
-            prompt: section.prompt.as_ref().map(|prompt| prompt.get_ref().clone()),
+            prompt: section.prompt.as_ref().map(|prompt| self.template(prompt)).transpose()?,
             settings: Sampling {
                 temperature: section.temperature,
                 max_output_tokens: section.max_output_tokens,
@@ -293,9 +319,38 @@ impl Layers<'_> {
                     Start::AfterStream => StartRule::AfterStream,
                 },
             },
+            policy: section.policy.clone(),
+            guard: section.guard,
             steering: section.steering,
             limits: section.limits,
             models,
+        })
+    }
+
+    /// A prompt, and a mistake in it shown where it stands in the file.
+    fn template(&self, prompt: &Spanned<String>) -> Result<Template, ConfigError> {
+        Template::compile(prompt.get_ref()).map_err(|error| {
+            let file = &self.file.source;
+            let written = file.text.get(prompt.span()).unwrap_or_default();
+            // What is escaped in the file stands elsewhere than in the text made of it: then all of it is meant.
+            let error_at = match written.find(prompt.get_ref().as_str()) {
+                Some(offset) => {
+                    let start = prompt.span().start + offset;
+                    let span = start + error.span.start..start + error.span.end;
+                    ConfigError::in_file(&file.file, &file.text, span, &error.message)
+                }
+                None => {
+                    let message = format!(
+                        "{} (line {}, column {} of the prompt)",
+                        error.message, error.line, error.column
+                    );
+                    self.file.error(prompt, message)
+                }
+            };
+            match error.help {
+                Some(help) => error_at.help(help),
+                None => error_at,
+            }
         })
     }
 

@@ -1,0 +1,142 @@
+//! What configuration and program decide together: which upstreams there are, who answers, within which bounds.
+
+use crate::agent::{Agent, ToolCall};
+use crate::config::{Mode, Protocol, ResultsAs, Settings};
+use crate::error::Error;
+use crate::prompt::{Template, User};
+use crate::upstream::{Upstream, UpstreamClient};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use throughline_engine::{Execution, RetryPolicy, StartRule, TurnLimits, UpstreamChoice};
+use throughline_wire::Limits;
+
+/// All of it. A turn keeps the plan that it began with; loading a configuration again makes a new one.
+pub(crate) struct Plan {
+    pub(crate) upstreams: BTreeMap<String, Arc<UpstreamClient>>,
+    pub(crate) agents: BTreeMap<String, Agent>,
+    /// The agent that answers when none is named.
+    pub(crate) agent: String,
+    pub(crate) limits: TurnLimits,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) user: User,
+}
+
+/// What the program says on top of any configuration.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) model: Option<String>,
+    pub(crate) fallbacks: Vec<String>,
+    pub(crate) prompt: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) results: Option<ResultsAs>,
+    pub(crate) execution: Execution,
+    pub(crate) start: StartRule,
+    pub(crate) limits: Option<TurnLimits>,
+    pub(crate) decode_limits: Option<Limits>,
+    pub(crate) retry: Option<RetryPolicy>,
+}
+
+impl Plan {
+    pub(crate) fn new(settings: Settings, overlay: &Overlay) -> Result<Self, Error> {
+        let Settings { upstreams: mut described, mut agents, agent, limits: section, user, .. } = settings;
+        let decode_limits = overlay.decode_limits.unwrap_or(section.decode);
+        described
+            .extend(overlay.upstreams.iter().map(|upstream| (upstream.name().to_owned(), upstream.clone())));
+        let mut upstreams = BTreeMap::new();
+        for (name, upstream) in described {
+            upstreams.insert(name, Arc::new(UpstreamClient::new(upstream, decode_limits)?));
+        }
+
+        if let Some(model) = &overlay.model {
+            let mut models = vec![choose_model(model, &upstreams)?];
+            for fallback in &overlay.fallbacks {
+                models.push(choose_model(fallback, &upstreams)?);
+            }
+            let default = || Agent {
+                tool_call: ToolCall {
+                    execution: overlay.execution,
+                    start: overlay.start,
+                    ..ToolCall::default()
+                },
+                ..Agent::new(agent.clone(), Vec::new())
+            };
+            agents.entry(agent.clone()).or_insert_with(default).models = models;
+        }
+        let own = agents.get_mut(&agent).ok_or(Error::NoModel)?;
+        if let Some(prompt) = &overlay.prompt {
+            own.prompt = Some(Template::compile(prompt)?);
+        }
+        own.mode = overlay.mode.unwrap_or(own.mode);
+        own.tool_call.protocol = overlay.protocol.unwrap_or(own.tool_call.protocol);
+        own.tool_call.results = overlay.results.unwrap_or(own.tool_call.results);
+        if let Some(first) = own.models.first() {
+            let client = upstreams.get(&first.name).ok_or_else(|| Error::NoUpstream {
+                model: first.model.clone(),
+                upstream: first.name.clone(),
+            })?;
+            if let Some(variable) = client.upstream().missing_key() {
+                let (upstream, variable) = (first.name.clone(), variable.to_owned());
+                return Err(Error::MissingKey { upstream, variable });
+            }
+        }
+        Ok(Self {
+            upstreams,
+            agents,
+            agent,
+            limits: overlay.limits.unwrap_or(section.turn),
+            retry: overlay.retry.unwrap_or(section.retry),
+            user,
+        })
+    }
+
+    pub(crate) fn agent(&self, name: Option<&str>) -> Result<&Agent, Error> {
+        let name = name.unwrap_or(&self.agent);
+        self.agents
+            .get(name)
+            .ok_or_else(|| Error::UnknownAgent { agent: name.to_owned(), agents: list(self.agents.keys()) })
+    }
+
+    /// The models to call: the one that a turn wishes, or the agent's.
+    pub(crate) fn models(&self, agent: &Agent, wished: Option<&str>) -> Result<Vec<UpstreamChoice>, Error> {
+        match wished {
+            Some(model) => Ok(vec![choose_model(model, &self.upstreams)?]),
+            None => Ok(agent.models.clone()),
+        }
+    }
+
+    pub(crate) fn clients(&self, models: &[UpstreamChoice]) -> Result<Vec<Arc<UpstreamClient>>, Error> {
+        let client = |choice: &UpstreamChoice| {
+            self.upstreams.get(&choice.name).cloned().ok_or_else(|| Error::NoUpstream {
+                model: choice.model.clone(),
+                upstream: choice.name.clone(),
+            })
+        };
+        models.iter().map(client).collect()
+    }
+}
+
+/// `upstream/model`, or a model's name alone where there is one upstream. Models have slashes in their names too
+/// (`deepseek-ai/DeepSeek-V3`), so what is in front of the first one counts only if an upstream is called so.
+fn choose_model<T>(text: &str, upstreams: &BTreeMap<String, T>) -> Result<UpstreamChoice, Error> {
+    if let Some((upstream, model)) = text.split_once('/')
+        && upstreams.contains_key(upstream)
+        && !model.is_empty()
+    {
+        return Ok(UpstreamChoice { name: upstream.to_owned(), model: model.to_owned() });
+    }
+    let mut names = upstreams.keys();
+    match (names.next(), names.next()) {
+        (Some(only), None) => Ok(UpstreamChoice { name: only.clone(), model: text.to_owned() }),
+        (None, _) => {
+            let upstream = text.split_once('/').map_or("", |(upstream, _)| upstream);
+            Err(Error::NoUpstream { model: text.to_owned(), upstream: upstream.to_owned() })
+        }
+        _ => Err(Error::WhichUpstream { model: text.to_owned(), upstreams: list(upstreams.keys()) }),
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,169 @@
+//! Tools that come from sources: when turns see them, what is told of faults, and a configuration that is loaded again.
+// R: L2, L3, X5, O2
+
+#![allow(clippy::unwrap_used)]
+
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use throughline::config::{ConfiguredSource, File, Flags, Mode, Settings, resolve};
+use throughline::tools::{Effect, NoArguments, Source, SourceNews, Tool, Verdict, tool};
+use throughline::{SOURCES_WAIT_MAX, Throughline, Upstream};
+use throughline_testkit as testkit;
+
+/// A source with tools of the names given, or one that never says anything.
+struct Fake {
+    name: String,
+    tools: Option<Vec<&'static str>>,
+    started: Arc<AtomicUsize>,
+    stopped: Arc<AtomicUsize>,
+    news: Mutex<Option<SourceNews>>,
+}
+
+fn source(name: &str, tools: Option<Vec<&'static str>>) -> Arc<Fake> {
+    let (started, stopped) = Default::default();
+    Arc::new(Fake { name: name.to_owned(), tools, started, stopped, news: Mutex::default() })
+}
+
+fn quiet(name: &str) -> Arc<dyn Tool> {
+    Arc::new(
+        tool(name, "does nothing", |_: NoArguments, _| async { "x" }).effect(Effect::Pure).agent_callable(),
+    )
+}
+
+#[async_trait]
+impl Source for Fake {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn start(&self, news: SourceNews) {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        match &self.tools {
+            Some(names) => news.tools(names.iter().map(|name| quiet(name)).collect()),
+            None => std::future::pending().await,
+        }
+        *self.news.lock().unwrap() = Some(news);
+    }
+
+    async fn stop(&self) {
+        self.stopped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn settings(text: &str) -> Settings {
+    let file = File::parse("throughline.toml", text).unwrap();
+    resolve(Some(file), &BTreeMap::new(), &Flags::default()).unwrap()
+}
+
+/// An agent with tools and this prompt.
+fn agent(prompt: &str) -> String {
+    format!(
+        "[upstreams.a]\nknown = \"ollama\"\n[agents.default]\nmodel = \"a/m\"\nprompt = \"{prompt}\"\n\
+         tool_call = {{ enabled = true }}\n"
+    )
+}
+
+fn names(app: &Throughline) -> Vec<String> {
+    app.tools().iter().map(|tool| tool.spec().name.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
+    let server = testkit::Upstream::start(testkit::Queue::new([
+        testkit::Script::new().say("one"),
+        testkit::Script::new().say("two"),
+    ]))
+    .await
+    .unwrap();
+    let upstream = Upstream::new(
+        "a",
+        throughline::wire::Dialect::OpenaiChat,
+        &server.base_url(testkit::Dialect::OpenaiChat),
+    );
+    let (quick, silent) = (source("quick", Some(vec!["quick.tool"])), source("silent", None));
+    let app = Throughline::builder()
+        .upstream(upstream.unwrap().proxy(throughline::Proxy::Off))
+        .model("m")
+        .source(quick.clone())
+        .source(silent.clone())
+        .build()
+        .unwrap();
+    assert_eq!(quick.started.load(Ordering::SeqCst), 0, "building opens nothing");
+    let begun = tokio::time::Instant::now();
+    app.ask("hi").await.unwrap().finish().await;
+    assert!(begun.elapsed() >= SOURCES_WAIT_MAX, "the silent one is waited for");
+    assert_eq!(server.requests()[0].tools.len(), 1, "the tool is offered in the first turn");
+    let begun = tokio::time::Instant::now();
+    app.ask("hi").await.unwrap().finish().await;
+    assert!(begun.elapsed() < SOURCES_WAIT_MAX, "and only once");
+    assert_eq!(app.ready(Duration::from_secs(1)).await, ["silent"]);
+    assert_eq!((quick.started.load(Ordering::SeqCst), silent.started.load(Ordering::SeqCst)), (1, 1));
+    app.stop().await;
+    assert_eq!(names(&app), [""; 0]);
+    assert_eq!(quick.stopped.load(Ordering::SeqCst), 1);
+}
+
+// R: O2
+#[tokio::test]
+async fn a_configuration_loaded_again_touches_only_what_has_changed() {
+    let with = |sources: &[(&Arc<Fake>, u64)], text: &str| {
+        let mut settings = settings(text);
+        for (source, said) in sources {
+            let configured = ConfiguredSource::new((*source).clone(), said);
+            settings.sources.insert(source.name.clone(), configured);
+        }
+        settings
+    };
+    let (stays, changes, goes, comes) = (
+        source("stays", Some(vec!["stays.tool"])),
+        source("changes", Some(vec!["changes.old"])),
+        source("goes", Some(vec!["goes.tool"])),
+        source("comes", Some(vec!["comes.tool"])),
+    );
+    let app = Throughline::builder()
+        .settings(with(&[(&stays, 1), (&changes, 1), (&goes, 1)], &agent("Old.")))
+        .tools([quiet("fixed.tool")])
+        .build()
+        .unwrap();
+    assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
+    assert_eq!(names(&app), ["changes.old", "fixed.tool", "goes.tool", "stays.tool"]);
+
+    let wrong = with(&[(&comes, 1)], "[upstreams.a]\nknown = \"groq\"\n[agents.default]\nmodel = \"a/m\"\n");
+    assert!(app.reload(wrong).await.unwrap_err().to_string().contains("GROQ_API_KEY"));
+    assert_eq!(names(&app).len(), 4, "a configuration that cannot be used changes nothing");
+
+    let changed = source("changes", Some(vec!["changes.new"]));
+    let text = format!("{}[tools.http]\nports = [8080]\n", agent("New."));
+    let reloaded = app.reload(with(&[(&stays, 1), (&changed, 2), (&comes, 1)], &text)).await.unwrap();
+    assert_eq!(
+        (reloaded.started, reloaded.stopped),
+        (vec!["changes".into(), "comes".into()], vec!["goes".to_owned()])
+    );
+    assert_eq!(reloaded.after_restart, ["tools"]);
+    assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
+    assert_eq!(names(&app), ["changes.new", "comes.tool", "fixed.tool", "stays.tool"]);
+    assert_eq!(stays.started.load(Ordering::SeqCst), 1, "nobody touched it");
+    assert_eq!((changes.stopped.load(Ordering::SeqCst), goes.stopped.load(Ordering::SeqCst)), (1, 1));
+    assert_eq!(app.offer(None, None, None).unwrap().prompt.text, "New.");
+}
+
+#[tokio::test]
+async fn faults_of_sources_are_told_with_the_rest_unaffected() {
+    let app = Throughline::builder()
+        .settings(settings(&agent("Old.")))
+        .tools([quiet("time.now")])
+        .source(source("twice", Some(vec!["time.now", "other.tool"])))
+        .build()
+        .unwrap();
+    assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
+    let faults = app.faults();
+    assert_eq!((faults.len(), faults[0].tool.as_ref().unwrap().as_str()), (1, "time.now"));
+    let offer = app.offer(None, Some(Mode::Native), None).unwrap();
+    let offered: Vec<_> =
+        offer.found.iter().map(|found| (found.tool.spec().name.as_str(), &found.verdict)).collect();
+    assert_eq!(offered, [("other.tool", &Verdict::Offered), ("time.now", &Verdict::Offered)]);
+    assert_eq!(offer.tokens_of_tools().iter().map(|row| row.tools).sum::<usize>(), 2);
+}
