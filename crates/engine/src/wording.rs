@@ -164,8 +164,10 @@ pub(crate) fn question(tool: &OfferedTool, arguments: Option<&Arguments>) -> Str
     let name = if tool.title.is_empty() { tool.name.as_str() } else { &tool.title };
     let with = arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
     let does = match tool.effect {
+        Effect::Pure | Effect::Read => "changes nothing",
+        Effect::Cosmetic => "changes only what is on the screen",
+        Effect::Idempotent | Effect::Write => "changes something",
         Effect::External => "may act outside this machine",
-        _ => "changes something",
     };
     match with {
         Some(with) => format!("Run {name} ({with})? It {does}."),

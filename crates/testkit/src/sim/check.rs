@@ -5,8 +5,8 @@ use super::plan::Plan;
 use super::tool;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
-    ApprovalRule, BlockStart, CallStatus, Decision, Effect, Event, EventKind, Millis, Segment, Seq,
-    StartRule, TurnStatus, UserMessageId,
+    BlockStart, CallStatus, Effect, Event, EventKind, Millis, Segment, Seq, StartRule, TurnStatus,
+    UserMessageId,
 };
 use throughline_wire::{CallId, FinishReason, Message, ModelRequest, Seal, UserPart};
 
@@ -44,15 +44,16 @@ struct Seen {
     superseded: bool,
     readable: bool,
     seal: Option<Seal>,
-    approved: bool,
     starts: u32,
+    /// Starts that were not made.
+    unmade: u32,
     /// Something since the last start that allows another one.
     again: bool,
     running: bool,
     closed: bool,
 }
 
-fn ensure(holds: bool, what: impl FnOnce() -> Broken) -> Result<(), Broken> {
+pub(super) fn ensure(holds: bool, what: impl FnOnce() -> Broken) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -224,8 +225,8 @@ impl Checker {
                 superseded: false,
                 readable: false,
                 seal: None,
-                approved: false,
                 starts: 0,
+                unmade: 0,
                 again: true,
                 running: false,
                 closed: false,
@@ -248,13 +249,22 @@ impl Checker {
                 call.readable = false;
                 call.again = true;
                 call.running = false;
-                call.approved = false;
+            }
+            EventKind::ToolRedefined { attempt: Some(attempt), .. } => {
+                ensure(call.running && *attempt == call.starts, || {
+                    format!("{id}: start {attempt} was not made, and is not the one that goes on")
+                })?;
+                call.unmade += 1;
+                call.again = true;
+                call.running = false;
+            }
+            EventKind::ToolRedefined { attempt: None, .. } => {
+                ensure(!call.running, || format!("{id} is asked about again, and runs"))?;
             }
             EventKind::ApprovalRequest { .. } => {
                 ensure(committed, || format!("a person is asked about {id} before the commit"))?;
                 ensure(!call.running, || format!("a person is asked about {id}, which runs"))?;
             }
-            EventKind::ApprovalResolved { decision, .. } => call.approved = *decision == Decision::Approve,
             EventKind::ToolStart { early, attempt, .. } => {
                 ensure(call.readable, || format!("{id} starts without arguments"))?;
                 ensure(call.again, || format!("{id} starts a second time without a reason"))?;
@@ -269,9 +279,9 @@ impl Checker {
                     ensure(committed || (strong && eager), || format!("{id} starts early against the rule"))?;
                 } else {
                     ensure(committed, || format!("{id} ({effect:?}) starts before the commit"))?;
-                    let allowed = call.approved || plan.setup.approval == ApprovalRule::ApproveAll;
-                    ensure(allowed, || format!("{id} ({effect:?}) starts and nobody allowed it"))?;
-                    ensure(may_repeat(effect) || *attempt == 1, || format!("{id} ({effect:?}) runs twice"))?;
+                    ensure(may_repeat(effect) || *attempt == 1 + call.unmade, || {
+                        format!("{id} ({effect:?}) runs twice")
+                    })?;
                 }
                 call.starts = *attempt;
                 call.again = false;

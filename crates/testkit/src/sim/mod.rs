@@ -10,6 +10,7 @@
 //! [`Outbox`]: throughline_engine::Outbox
 
 mod check;
+mod consent;
 mod people;
 mod plan;
 mod rng;
@@ -48,11 +49,21 @@ pub enum Mutant {
     SteerAtOnce,
     /// What the user says in mid-turn is taken in twice.
     SteerTwice,
+    /// An answer answers for every call with the same id of the upstream.
+    ApprovalByUpstreamId,
+    /// An answer counts although it was given for other arguments.
+    ApprovalForOtherArguments,
+    /// What was approved starts although the tool has another definition by now.
+    ApprovalSurvivesRedefinition,
+    /// Arguments that a person changed are not checked.
+    EditUnchecked,
+    /// What was remembered about a tool holds for every later definition of it.
+    MemoryIgnoresFingerprint,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 7] = [
+    pub const ALL: [Mutant; 12] = [
         Mutant::NoCommitRule,
         Mutant::OrphanCall,
         Mutant::SecondCompletion,
@@ -60,6 +71,11 @@ impl Mutant {
         Mutant::SecondStart,
         Mutant::SteerAtOnce,
         Mutant::SteerTwice,
+        Mutant::ApprovalByUpstreamId,
+        Mutant::ApprovalForOtherArguments,
+        Mutant::ApprovalSurvivesRedefinition,
+        Mutant::EditUnchecked,
+        Mutant::MemoryIgnoresFingerprint,
     ];
 }
 
@@ -76,6 +92,12 @@ pub struct Summary {
     pub early_starts: u64,
     /// Messages that the user sent in mid-turn and that were taken in.
     pub steered: u64,
+    /// Calls that ran with arguments that a person changed.
+    pub edited: u64,
+    /// Answers that were kept.
+    pub remembered: u64,
+    /// Starts that were not made since the tool had another definition.
+    pub redefined: u64,
     /// Deaths of the process, each followed by a takeover.
     pub crashes: u64,
     /// Virtual milliseconds from start to end.
@@ -163,13 +185,17 @@ mod tests {
             let one = check(seed, &Options::default());
             all.early_starts += one.early_starts;
             all.crashes += one.crashes;
+            all.edited += one.edited;
+            all.remembered += one.remembered;
+            all.redefined += one.redefined;
             all.calls += one.calls;
             all.steered += one.steered;
             *statuses.entry(format!("{:?}", one.status)).or_insert(0) += 1;
         }
         // The world is hostile enough to be worth something.
-        assert!(all.early_starts > 100 && all.crashes > 30 && all.calls > 500, "{all:?}");
+        assert!(all.early_starts > 80 && all.crashes > 30 && all.calls > 500, "{all:?}");
         assert!(all.steered > 50, "{all:?}");
+        assert!(all.edited > 5 && all.remembered > 5 && all.redefined > 3, "{all:?}");
         assert!(statuses.len() >= 6, "{statuses:?}");
     }
 

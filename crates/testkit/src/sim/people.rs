@@ -1,12 +1,63 @@
 //! People: they answer late, twice, in contradiction, for all at once, or never; they stop single calls; and they say
 //! more while the turn runs, twice, too much, or take it back.
 
+use super::consent::REFUSED_Q;
 use super::rng::Rng;
-use throughline_engine::{ApprovalId, Decision, Input, Question, QueuedMessage, UserMessageId, When};
+use serde_json::json;
+use throughline_engine::{
+    ApprovalId, ArgumentTest, Constraints, Decision, Input, Question, QueuedMessage, Remember, Scope,
+    UserMessageId, When,
+};
 use throughline_wire::{CallId, UserPart};
 
 /// What happens when a question is seen: so many milliseconds later, and what.
-pub(super) fn asked(rng: &mut Rng, approval: &ApprovalId) -> Vec<(i64, Input)> {
+pub(super) fn asked(
+    rng: &mut Rng,
+    care: &mut Rng,
+    approval: &ApprovalId,
+    arguments_hash: &str,
+) -> Vec<(i64, Input)> {
+    let said = answers(rng, approval);
+    said.into_iter().flat_map(|(after, input)| with_care(care, after, input, arguments_hash)).collect()
+}
+
+/// Some look closer: they change arguments, say what they looked at, and want their answer kept.
+fn with_care(rng: &mut Rng, after: i64, input: Input, arguments_hash: &str) -> Vec<(i64, Input)> {
+    let mut careful = input.clone();
+    let Input::Approval { question, decision, arguments_hash: looked_at, arguments, remember, .. } =
+        &mut careful
+    else {
+        return vec![(after, input)];
+    };
+    if rng.chance(25) {
+        let constraints = match rng.below(3) {
+            0 => Constraints::Any,
+            1 => Constraints::Exact,
+            _ => Constraints::Arguments([("q".to_owned(), ArgumentTest::Equals("1".into()))].into()),
+        };
+        let scope = *rng
+            .pick(&[Scope::Call, Scope::Turn, Scope::Conversation, Scope::Always])
+            .unwrap_or(&Scope::Turn);
+        *remember = Some(Remember { scope, constraints });
+    }
+    let one = matches!(question, Question::One(_));
+    match rng.below(10) {
+        // It was about something else when it was looked at.
+        0 if one => *looked_at = Some("0".repeat(64)),
+        1 | 2 if one => *looked_at = Some(arguments_hash.to_owned()),
+        3 | 4 if *decision == Decision::Approve => *arguments = Some(json!({"q": "changed"})),
+        // No tool takes these.
+        5 if *decision == Decision::Approve => *arguments = Some(json!({"q": REFUSED_Q})),
+        _ => return vec![(after, careful)],
+    }
+    // What was not taken is said again, plainly.
+    match rng.chance(60) {
+        true => vec![(after, careful), (after + rng.wait(300), input)],
+        false => vec![(after, careful)],
+    }
+}
+
+fn answers(rng: &mut Rng, approval: &ApprovalId) -> Vec<(i64, Input)> {
     let answer = |question, decision| {
         let reason = (decision == Decision::Deny).then(|| "no".to_owned());
         Input::answer(question, decision, "person", reason)

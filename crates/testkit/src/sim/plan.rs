@@ -1,18 +1,25 @@
 //! What a seed decides before the turn begins: tools, rules, limits.
 
+use super::consent::{Kept, KeptFor, SimRule};
 use super::rng::Rng;
 use super::{Mutant, Options, people};
 use throughline_engine::{
-    ApprovalRule, Concurrency, Effect, Execution, Input, LoopGuard, OfferedTool, OnInterrupted, Policy,
-    Polling, Remark, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    ApprovalRule, Concurrency, Confirm, Decide, Decision, Effect, Execution, Input, LoopGuard, OfferedTool,
+    OnInterrupted, Permission, Policy, Polling, Remark, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup,
+    TurnStart, UpstreamChoice,
 };
-use throughline_wire::{UserPart, WireName};
+use throughline_wire::{ToolName, UserPart, WireName};
 
 /// The drawn world, apart from what happens in it.
 pub(super) struct Plan {
     /// What the machine is told.
     pub setup: TurnSetup,
     pub start: TurnStart,
+    /// The rules, and what people said before, as they really are.
+    pub rules: Vec<SimRule>,
+    pub kept: Vec<Kept>,
+    /// When which tool gets another definition, in milliseconds from the start.
+    pub redefinitions: Vec<(i64, ToolName)>,
     /// What tools really do, by name on the wire: a mutant may lie to the machine, never to the checks.
     pub truth: Vec<(WireName, Effect)>,
     /// Appends take up to this long, in milliseconds.
@@ -31,6 +38,7 @@ pub(super) struct Plan {
 
 pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
     let mut more = rng.fork(1);
+    let mut care = rng.fork(2);
     let execution =
         options.execution.unwrap_or(if rng.chance(50) { Execution::Serial } else { Execution::Parallel });
     let start =
@@ -101,8 +109,35 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
         }
     }
     let unsteady = rng.chance(30);
+    for tool in &mut setup.tools {
+        if care.chance(5) {
+            tool.permission = Permission::Ask;
+        }
+    }
+    let (rules, kept) = (rules(&mut care), kept(&mut care));
+    setup.policy = Policy {
+        rules: rules.iter().map(SimRule::to_rule).collect(),
+        confirm: match care.below(20) {
+            0 => Confirm::Everything,
+            1 => Confirm::Manual,
+            _ => Confirm::ByRule,
+        },
+    };
+    setup.remembered = kept.iter().map(Kept::to_remembered).collect();
+    if options.mutant == Some(Mutant::MemoryIgnoresFingerprint) {
+        setup.remembered.iter_mut().for_each(|held| held.fingerprint = FINGERPRINT.into());
+    }
+    let redefinitions = match care.chance(25) {
+        true => {
+            (0..1 + care.below(3)).map(|_| (care.wait(2_000), ToolName::new(tool_name(&mut care)))).collect()
+        }
+        false => Vec::new(),
+    };
     Plan {
         setup,
+        rules,
+        kept,
+        redefinitions,
         start,
         truth,
         append_ms: if rng.chance(20) { 300 } else { rng.below(6) },
@@ -112,6 +147,41 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
         says: people::says(&mut more),
         through_json: rng.chance(25),
     }
+}
+
+/// Of every tool as it is offered.
+const FINGERPRINT: &str = "f1";
+
+fn tool_name(rng: &mut Rng) -> &'static str {
+    rng.pick(&TOOLS).map_or("web.read", |(name, _)| name)
+}
+
+fn rules(rng: &mut Rng) -> Vec<SimRule> {
+    if rng.chance(70) {
+        return Vec::new();
+    }
+    (0..1 + rng.below(3))
+        .map(|_| SimRule {
+            decide: *rng.pick(&[Decide::Allow, Decide::Ask, Decide::Deny]).unwrap_or(&Decide::Ask),
+            tool: rng.chance(80).then(|| tool_name(rng)),
+            q: rng.chance(50).then(|| *rng.pick(&["0", "1", "changed"]).unwrap_or(&"0")),
+        })
+        .collect()
+}
+
+/// What people said before this turn; about older definitions, too.
+fn kept(rng: &mut Rng) -> Vec<Kept> {
+    if rng.chance(60) {
+        return Vec::new();
+    }
+    (0..1 + rng.below(3))
+        .map(|_| Kept {
+            decision: if rng.chance(75) { Decision::Approve } else { Decision::Deny },
+            tool: ToolName::new(tool_name(rng)),
+            fingerprint: if rng.chance(60) { FINGERPRINT } else { "f0" }.into(),
+            arguments: if rng.chance(50) { KeptFor::Any } else { KeptFor::Q("1".into()) },
+        })
+        .collect()
 }
 
 const TOOLS: [(&str, Effect); 8] = [
@@ -142,7 +212,7 @@ fn tool(rng: &mut Rng, name: &str, effect: Effect) -> OfferedTool {
         timeout_ms: 200 + rng.below(5_000),
         polling: if rng.chance(10) { Polling::Poller } else { Polling::No },
         runs,
-        fingerprint: "f1".into(),
+        fingerprint: FINGERPRINT.into(),
         ..OfferedTool::new(name, effect)
     }
 }

@@ -1,6 +1,7 @@
 //! One run: an agenda under a virtual clock, the machine, its outbox, a log, and everyone who talks to them.
 
 use super::check::{Broken, Checker};
+use super::consent::{Consent, REFUSED_Q};
 use super::plan::{self, Plan};
 use super::rng::Rng;
 use super::upstream::{self, Item, Said};
@@ -8,10 +9,10 @@ use super::{Mutant, Options, Summary, people, tool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::{Message, merge_adjacent};
 use throughline_engine::{
-    Action, Append, Beside, Event, EventKind, Input, Millis, Out, Outbox, QueuedMessage, Runs, Seq, Turn,
-    UserMessageId, Verdict,
+    Action, Append, Beside, Decision, Event, EventKind, Input, Millis, Out, Outbox, Question, QueuedMessage,
+    Runs, Seq, Turn, UserMessageId, Verdict,
 };
-use throughline_wire::CallId;
+use throughline_wire::{CallId, ToolName};
 
 /// Where the virtual clock begins.
 const START: Millis = 1_700_000_000_000;
@@ -26,6 +27,8 @@ enum Happening {
     Inside(Input),
     /// An input from people or clients: it comes whatever happens to the process.
     Outside(Input),
+    /// A tool gets another definition.
+    Redefine(ToolName),
     /// The next piece of a reply.
     Reply { step: u32, attempt: u32 },
     /// The append in flight is decided.
@@ -53,6 +56,9 @@ struct World<'t> {
     shadow: Turn,
     message: Message,
     checker: Checker,
+    consent: Consent,
+    /// Chance of what people think of, beside whether they answer.
+    care: Rng,
     performed: BTreeSet<(CallId, u32)>,
     /// Arguments that the schema accepted, by call; only in this process.
     accepted: BTreeSet<(CallId, String)>,
@@ -75,7 +81,10 @@ pub(super) fn simulate(
     let mut out = Out::default();
     let turn = Turn::new(plan.setup.clone(), plan.start.clone(), START, &mut out);
     let shadow = Turn::restore(plan.setup.clone(), plan.start.clone(), &[], &[]);
+    let consent = Consent::new(&plan.setup, plan.rules.clone(), plan.kept.clone(), &plan.truth);
     let mut world = World {
+        care: rng.fork(3),
+        consent,
         rng,
         plan,
         mutant: options.mutant,
@@ -106,6 +115,9 @@ pub(super) fn simulate(
     for (at, said) in world.plan.says.clone() {
         world.at(at, Happening::Outside(said));
     }
+    for (at, tool) in world.plan.redefinitions.clone() {
+        world.at(at, Happening::Redefine(tool));
+    }
     world.take(out)?;
     world.run()
 }
@@ -114,7 +126,7 @@ impl World<'_> {
     fn run(mut self) -> Result<Summary, Broken> {
         let mut happenings = 0;
         let mut late = 0;
-        while let Some(((at, _), happening)) = self.agenda.pop_first() {
+        while let Some(((at, _), happening)) = self.next() {
             self.now = self.now.max(at);
             happenings += 1;
             if happenings > HAPPENINGS_MAX {
@@ -128,11 +140,21 @@ impl World<'_> {
             }
             match happening {
                 Happening::Inside(input) | Happening::Outside(input) => self.input(input)?,
+                Happening::Redefine(tool) => self.redefine(tool)?,
                 Happening::Reply { step, attempt } => self.reply(step, attempt)?,
                 Happening::Appended => self.appended()?,
             }
         }
         self.end()
+    }
+
+    fn next(&mut self) -> Option<((Millis, u64), Happening)> {
+        if self.agenda.is_empty() && self.consent.waits_for_ever() {
+            // Questions without expiry: somebody comes back at last.
+            let no = Input::answer(Question::All, Decision::Deny, "person", Some("at last".into()));
+            self.at(3_600_000, Happening::Outside(no));
+        }
+        self.agenda.pop_first()
     }
 
     fn at(&mut self, after: Millis, happening: Happening) {
@@ -149,8 +171,10 @@ impl World<'_> {
 
     // --- the machine ---
 
-    fn input(&mut self, input: Input) -> Result<(), Broken> {
+    fn input(&mut self, mut input: Input) -> Result<(), Broken> {
         self.note(|| format!("> {input:?}"));
+        self.consent.hears(&input);
+        self.falsify_answer(&mut input)?;
         if let Input::ToolEnded { call, attempt, .. } = &input {
             self.running.remove(&(call.clone(), *attempt));
         }
@@ -176,6 +200,26 @@ impl World<'_> {
         self.take(out)
     }
 
+    /// A mutant hears something else than a person said.
+    fn falsify_answer(&mut self, input: &mut Input) -> Result<(), Broken> {
+        let Input::Approval { question, decision: Decision::Approve, arguments_hash, .. } = input else {
+            return Ok(());
+        };
+        match (self.mutant, question) {
+            (Some(Mutant::ApprovalForOtherArguments), _) => *arguments_hash = None,
+            (Some(Mutant::ApprovalByUpstreamId), Question::One(id)) => {
+                for other in self.consent.namesakes(id) {
+                    let mut out = Out::default();
+                    let answer = Input::answer(Question::One(other), Decision::Approve, "person", None);
+                    self.turn.apply(answer, self.now, &mut out);
+                    self.take(out)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// A mutant: a message of the user becomes an event wherever the turn is.
     fn take_in_at_once(&mut self, message: QueuedMessage) -> Result<(), Broken> {
         let seq = self.message.seq.next();
@@ -196,6 +240,7 @@ impl World<'_> {
                 format!("  {}", json.replacen("\"turn_id\":\"sim\",", "", 1))
             });
             self.checker.event(event, &self.plan)?;
+            self.consent.event(event)?;
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
                 && !self.waiting.remove(id)
                 && self.mutant.is_none()
@@ -309,7 +354,9 @@ impl World<'_> {
         let released = self.outbox.acknowledged();
         for event in &released.events {
             let said = match &event.kind {
-                EventKind::ApprovalRequest { approval_id, .. } => people::asked(&mut self.rng, approval_id),
+                EventKind::ApprovalRequest { approval_id, arguments_hash, .. } => {
+                    people::asked(&mut self.rng, &mut self.care, approval_id, arguments_hash)
+                }
                 EventKind::ToolUse { .. } => match &event.tool_id {
                     Some(id) => people::saw_call(&mut self.rng, id),
                     None => Vec::new(),
@@ -334,7 +381,8 @@ impl World<'_> {
         // Steady from now on, sooner or later: a turn that always dies never ends.
         self.plan.crash_percent /= 2;
         self.plan.refuse_percent /= 2;
-        self.agenda.retain(|_, happening| matches!(happening, Happening::Outside(_)));
+        self.agenda
+            .retain(|_, happening| matches!(happening, Happening::Outside(_) | Happening::Redefine(_)));
         self.outbox = Outbox::new();
         self.replies.clear();
         self.running.clear();
@@ -353,8 +401,10 @@ impl World<'_> {
         }
         self.message = Message::of(&log);
         self.checker = Checker::default();
+        self.consent.forget_log();
         for event in &self.log {
             self.checker.event(event, &self.plan)?;
+            self.consent.event(event)?;
         }
         let mut out = Out::default();
         self.turn.resume(self.epoch, self.now, &mut out);
@@ -381,7 +431,8 @@ impl World<'_> {
                 }
             }
             Action::Validate { call, version, arguments, .. } => {
-                let verdict = match self.rng.chance(8) {
+                let refused = arguments.value["q"] == REFUSED_Q;
+                let verdict = match self.rng.chance(8) || refused {
                     true => Verdict::Invalid { message: "/q: expected a number".into() },
                     false => Verdict::Valid,
                 };
@@ -390,13 +441,23 @@ impl World<'_> {
                     true => self.accepted.insert((call.clone(), arguments.text)),
                     false => self.accepted.remove(&(call.clone(), arguments.text)),
                 };
+                let unchecked = refused && self.mutant == Some(Mutant::EditUnchecked);
+                let verdict = if unchecked { Verdict::Valid } else { verdict };
                 // Sometimes a check takes so long that the arguments have changed meanwhile.
                 let slow = self.rng.chance(10);
                 let wait = self.rng.wait(if slow { 200 } else { 3 });
                 self.at(wait, Happening::Inside(Input::Validated { call, version, verdict }));
             }
-            Action::StartTool { call, attempt, tool, arguments, .. } => {
+            Action::StartTool { call, attempt, tool, arguments, fingerprint, .. } => {
+                let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
+                if now != fingerprint && self.mutant != Some(Mutant::ApprovalSurvivesRedefinition) {
+                    let start = Some((call, attempt));
+                    let input = Input::Redefined { tool, fingerprint: now, start };
+                    self.at(0, Happening::Inside(input));
+                    return Ok(());
+                }
                 self.start_tool(&call, attempt)?;
+                self.consent.really_starts(&call, &arguments)?;
                 let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
                 // After a takeover a read runs again with the arguments that the old process had checked.
                 if !accepted && self.epoch == 0 {
@@ -428,6 +489,16 @@ impl World<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A tool gets another definition; sometimes the machine is told at once, else when it wants to start the tool.
+    fn redefine(&mut self, tool: ToolName) -> Result<(), Broken> {
+        let fingerprint = self.consent.redefine(&tool);
+        self.note(|| format!("{tool} is {fingerprint} now"));
+        match self.care.chance(40) {
+            true => self.input(Input::Redefined { tool, fingerprint, start: None }),
+            false => Ok(()),
+        }
     }
 
     /// A tool really starts: its intent must be in the log, and this must be the only time.
@@ -505,6 +576,9 @@ impl World<'_> {
         self.summary.events = self.log.len() as u64;
         self.summary.calls = self.checker.calls() as u64;
         self.summary.early_starts = self.checker.early_starts;
+        self.summary.edited = self.consent.edited;
+        self.summary.remembered = self.consent.remembered;
+        self.summary.redefined = self.consent.redefined;
         self.summary.steered = self.checker.said() as u64;
         self.summary.virtual_ms = stats.wall_ms;
         self.summary.status = self.checker.over;

@@ -1,0 +1,423 @@
+//! What rules and people have really allowed, told once more without the engine: who said what about which arguments of
+//! which definition. Asking the engine would let one bug hide in both. R: A1, A2, A3
+
+use super::check::{Broken, ensure};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use throughline_engine::{
+    ApprovalId, ApprovalRule, ArgumentTest, Confirm, Constraints, Decide, Decision, Effect, Event, EventKind,
+    Input, OfferedTool, Permission, Question, QuestionKind, Remember, Remembered, Rule, Scope, TurnSetup,
+};
+use throughline_wire::{Arguments, CallId, ToolName, UpstreamCallId, WireName};
+
+/// The value of `q` that no tool takes.
+pub(super) const REFUSED_Q: i64 = 7;
+
+/// A rule, in the few shapes that are drawn.
+#[derive(Clone, Debug)]
+pub(super) struct SimRule {
+    pub decide: Decide,
+    pub tool: Option<&'static str>,
+    pub q: Option<&'static str>,
+}
+
+impl SimRule {
+    pub(super) fn to_rule(&self) -> Rule {
+        let mut rule = Rule::new(self.decide);
+        if let Some(tool) = self.tool {
+            rule = rule.tool(tool);
+        }
+        if let Some(q) = self.q {
+            rule = rule.argument("q", ArgumentTest::Equals(q.into()));
+        }
+        rule
+    }
+
+    fn fits(&self, tool: &ToolName, arguments: &Value) -> bool {
+        self.tool.is_none_or(|name| name == tool.as_str())
+            && self.q.is_none_or(|q| arguments["q"].as_str() == Some(q))
+    }
+}
+
+/// Something that a person said and that was kept.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub decision: Decision,
+    pub tool: ToolName,
+    pub fingerprint: String,
+    pub arguments: KeptFor,
+}
+
+/// For which arguments.
+#[derive(Clone, Debug)]
+pub(super) enum KeptFor {
+    Any,
+    Exactly(Value),
+    Q(String),
+}
+
+impl Kept {
+    pub(super) fn to_remembered(&self) -> Remembered {
+        let arguments = match &self.arguments {
+            KeptFor::Q(q) => BTreeMap::from([("q".to_owned(), ArgumentTest::Equals(q.as_str().into()))]),
+            KeptFor::Any | KeptFor::Exactly(_) => BTreeMap::new(),
+        };
+        Remembered {
+            decision: self.decision,
+            scope: Scope::Always,
+            tool: self.tool.clone(),
+            fingerprint: self.fingerprint.clone(),
+            arguments_hash: None,
+            arguments,
+            reason: None,
+        }
+    }
+
+    fn fits(&self, tool: &ToolName, fingerprint: &str, arguments: &Value) -> bool {
+        self.tool == *tool
+            && self.fingerprint == fingerprint
+            && match &self.arguments {
+                KeptFor::Any => true,
+                KeptFor::Exactly(kept) => kept == arguments,
+                KeptFor::Q(q) => arguments["q"].as_str() == Some(q),
+            }
+    }
+}
+
+/// What a person said about a question.
+struct Said {
+    question: ApprovalId,
+    decision: Decision,
+    hash: Option<String>,
+    arguments: Option<Value>,
+    remember: Option<Remember>,
+}
+
+struct Tool {
+    name: ToolName,
+    wire_name: WireName,
+    effect: Effect,
+    permission: Permission,
+    offered: String,
+    /// What it is defined as now; it may change.
+    now: String,
+    /// What it is defined as, as far as the log says.
+    told: String,
+}
+
+/// One question, as the log has it.
+struct Asked {
+    id: ApprovalId,
+    hash: String,
+    fingerprint: String,
+    shown: Value,
+    open: bool,
+    /// Approved, with these arguments.
+    approved: Option<Value>,
+}
+
+#[derive(Default)]
+struct Call {
+    tool: Option<ToolName>,
+    upstream_id: Option<UpstreamCallId>,
+    /// What it would run with.
+    arguments: Option<Value>,
+    asked: Vec<Asked>,
+}
+
+/// The truth, and what the log says of it.
+pub(super) struct Consent {
+    rules: Vec<SimRule>,
+    kept: Vec<Kept>,
+    confirm: Confirm,
+    approval: ApprovalRule,
+    tools: Vec<Tool>,
+    said: Vec<Said>,
+    // A fold of the log.
+    calls: BTreeMap<CallId, Call>,
+    kept_in_turn: Vec<Kept>,
+    hashes: BTreeMap<String, Value>,
+    /// Calls whose arguments were changed, answers that were kept, starts that were not made.
+    pub(super) edited: u64,
+    pub(super) remembered: u64,
+    pub(super) redefined: u64,
+}
+
+impl Consent {
+    /// `truth` is what tools really do; `setup` may have been lied to by a mutant.
+    pub(super) fn new(
+        setup: &TurnSetup,
+        rules: Vec<SimRule>,
+        kept: Vec<Kept>,
+        truth: &[(WireName, Effect)],
+    ) -> Self {
+        let tool = |tool: &OfferedTool| Tool {
+            name: tool.name.clone(),
+            wire_name: tool.wire_name.clone(),
+            effect: truth
+                .iter()
+                .find(|(name, _)| *name == tool.wire_name)
+                .map_or(Effect::External, |(_, effect)| *effect),
+            permission: tool.permission,
+            offered: tool.fingerprint.clone(),
+            now: tool.fingerprint.clone(),
+            told: tool.fingerprint.clone(),
+        };
+        Self {
+            rules,
+            kept,
+            confirm: setup.policy.confirm,
+            approval: setup.approval.clone(),
+            tools: setup.tools.iter().map(tool).collect(),
+            said: Vec::new(),
+            calls: BTreeMap::new(),
+            kept_in_turn: Vec::new(),
+            hashes: BTreeMap::new(),
+            edited: 0,
+            remembered: 0,
+            redefined: 0,
+        }
+    }
+
+    /// The process died: what the log holds is looked at anew. What people have said stays said.
+    pub(super) fn forget_log(&mut self) {
+        self.calls.clear();
+        self.kept_in_turn.clear();
+        self.hashes.clear();
+        (self.edited, self.remembered, self.redefined) = (0, 0, 0);
+        for tool in &mut self.tools {
+            tool.told = tool.offered.clone();
+        }
+    }
+
+    /// A tool gets another definition; returns its fingerprint.
+    pub(super) fn redefine(&mut self, name: &ToolName) -> String {
+        let Some(tool) = self.tools.iter_mut().find(|tool| tool.name == *name) else { return String::new() };
+        tool.now.push('\'');
+        tool.now.clone()
+    }
+
+    /// What a tool is defined as now.
+    pub(super) fn definition(&self, name: &ToolName) -> Option<&str> {
+        self.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.now.as_str())
+    }
+
+    /// A person speaks; whatever the machine makes of it.
+    pub(super) fn hears(&mut self, input: &Input) {
+        let Input::Approval { question, decision, arguments_hash, arguments, remember, .. } = input else {
+            return;
+        };
+        let questions = match question {
+            Question::One(id) => vec![id.clone()],
+            Question::All => self.open_questions(|_| true),
+        };
+        self.said.extend(questions.into_iter().map(|question| Said {
+            question,
+            decision: *decision,
+            hash: arguments_hash.clone(),
+            arguments: arguments.clone(),
+            remember: remember.clone(),
+        }));
+    }
+
+    fn open_questions(&self, of: impl Fn(&Call) -> bool) -> Vec<ApprovalId> {
+        let calls = self.calls.values().filter(|call| of(call));
+        let open = calls.flat_map(|call| call.asked.iter().filter(|asked| asked.open));
+        open.map(|asked| asked.id.clone()).collect()
+    }
+
+    /// A question is open that never expires.
+    pub(super) fn waits_for_ever(&self) -> bool {
+        self.confirm == Confirm::Manual && !self.open_questions(|_| true).is_empty()
+    }
+
+    /// Open questions about calls that have the same id of the upstream as the call of this question.
+    pub(super) fn namesakes(&self, question: &ApprovalId) -> Vec<ApprovalId> {
+        let call = self.calls.values().find(|call| call.asked.iter().any(|asked| asked.id == *question));
+        match call.and_then(|call| call.upstream_id.as_ref()) {
+            Some(theirs) => {
+                let mut namesakes = self.open_questions(|call| call.upstream_id.as_ref() == Some(theirs));
+                namesakes.retain(|other| other != question);
+                namesakes
+            }
+            None => Vec::new(),
+        }
+    }
+
+    // --- the log ---
+
+    pub(super) fn event(&mut self, event: &Event) -> Result<(), Broken> {
+        if let EventKind::ToolRedefined { tool_name, fingerprint, attempt } = &event.kind {
+            let tool = self.tools.iter_mut().find(|tool| tool.name == *tool_name);
+            let tool = tool.ok_or_else(|| format!("{tool_name} is redefined and nobody offers it"))?;
+            let was = tool.now.starts_with(fingerprint.as_str());
+            ensure(was, || format!("{tool_name} never was {fingerprint}"))?;
+            tool.told = fingerprint.clone();
+            self.redefined += u64::from(attempt.is_some());
+        }
+        let Some(id) = &event.tool_id else { return Ok(()) };
+        if let EventKind::ToolUse { wire_name, upstream_id, .. } = &event.kind {
+            let tool = self.tools.iter().find(|tool| tool.wire_name == *wire_name);
+            let tool = tool.map(|tool| tool.name.clone());
+            let call = Call { tool, upstream_id: upstream_id.clone(), ..Call::default() };
+            self.calls.insert(id.clone(), call);
+            return Ok(());
+        }
+        let Some(call) = self.calls.get_mut(id) else { return Ok(()) };
+        match &event.kind {
+            EventKind::ToolInput(input) => call.arguments = input.arguments.clone(),
+            EventKind::ToolInputReset => {
+                call.arguments = None;
+                call.asked.clear();
+            }
+            EventKind::ToolRedefined { .. } => call.asked.iter_mut().for_each(|asked| asked.open = false),
+            EventKind::ApprovalRequest {
+                approval_id,
+                kind: QuestionKind::Call,
+                arguments_hash,
+                fingerprint,
+                ..
+            } => {
+                let shown = call.arguments.clone().ok_or_else(|| format!("{id} asks without arguments"))?;
+                let tool = self.tools.iter().find(|tool| Some(&tool.name) == call.tool.as_ref());
+                ensure(tool.is_some_and(|tool| tool.told == *fingerprint), || {
+                    format!("{id} asks about another definition: {fingerprint}")
+                })?;
+                let first = self.hashes.entry(arguments_hash.clone()).or_insert_with(|| shown.clone());
+                ensure(*first == shown, || format!("{id}: one hash for {first} and {shown}"))?;
+                ensure(call.asked.iter().all(|asked| !asked.open), || format!("{id} asks twice at once"))?;
+                call.asked.push(Asked {
+                    id: approval_id.clone(),
+                    hash: arguments_hash.clone(),
+                    fingerprint: fingerprint.clone(),
+                    shown,
+                    open: true,
+                    approved: None,
+                });
+            }
+            EventKind::ApprovalResolved { .. } => self.resolved(id, &event.kind)?,
+            EventKind::ToolStart { .. } => self.intends(id)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An answer in the log: somebody must have given it.
+    fn resolved(&mut self, id: &CallId, kind: &EventKind) -> Result<(), Broken> {
+        let EventKind::ApprovalResolved { approval_id, decision, by, arguments, remembered, .. } = kind
+        else {
+            return Ok(());
+        };
+        let call = self.calls.get(id).ok_or("an answer about no call")?;
+        let tool = call.tool.clone().ok_or("an answer about no tool")?;
+        let at = call.asked.iter().position(|asked| asked.open && asked.id == *approval_id);
+        let at = at.ok_or_else(|| format!("{approval_id} is answered and not open"))?;
+        let asked = &call.asked[at];
+        let with = arguments.clone().unwrap_or_else(|| asked.shown.clone());
+        match by.as_str() {
+            "person" => {
+                let gave = |said: &&Said| {
+                    said.question == *approval_id
+                        && said.decision == *decision
+                        && said.hash.as_ref().is_none_or(|hash| *hash == asked.hash)
+                        && match (decision, &said.arguments) {
+                            (Decision::Approve, Some(edited)) => *edited == with,
+                            (Decision::Approve, None) => arguments.is_none(),
+                            (Decision::Deny, _) => arguments.is_none(),
+                        }
+                        && match (&said.remember, remembered) {
+                            (_, None) => true,
+                            (None, Some(_)) => false,
+                            (Some(wanted), Some(kept)) => wanted.scope == kept.scope,
+                        }
+                };
+                let said = self.said.iter().find(gave);
+                let said = said.ok_or_else(|| format!("{approval_id}: nobody said {decision:?}"))?;
+                if let (Some(kept), Some(wanted)) = (remembered, &said.remember) {
+                    let bound = kept.tool == tool
+                        && kept.fingerprint == asked.fingerprint
+                        && kept.decision == *decision;
+                    ensure(bound, || format!("{approval_id}: something else is kept: {kept:?}"))?;
+                    let arguments = match &wanted.constraints {
+                        Constraints::Any => KeptFor::Any,
+                        Constraints::Exact => KeptFor::Exactly(with.clone()),
+                        Constraints::Arguments(tests) => KeptFor::Q(
+                            tests
+                                .values()
+                                .find_map(|test| match test {
+                                    ArgumentTest::Equals(q) => q.as_str().map(ToOwned::to_owned),
+                                    _ => None,
+                                })
+                                .unwrap_or_default(),
+                        ),
+                    };
+                    let fingerprint = kept.fingerprint.clone();
+                    let decision = *decision;
+                    self.kept_in_turn.push(Kept { decision, tool: tool.clone(), fingerprint, arguments });
+                    self.remembered += 1;
+                }
+            }
+            "remembered" if *decision == Decision::Approve => {
+                let fits = self.is_kept(Decision::Approve, &tool, &asked.fingerprint, &asked.shown);
+                ensure(fits, || format!("{approval_id}: nothing that is kept answers it"))?;
+            }
+            by => ensure(*decision == Decision::Deny, || format!("{approval_id} is approved by {by}"))?,
+        }
+        let call = self.calls.get_mut(id).ok_or("an answer about no call")?;
+        self.edited += u64::from(arguments.is_some());
+        call.asked[at].open = false;
+        call.asked[at].approved = (*decision == Decision::Approve).then(|| with.clone());
+        call.arguments = Some(with);
+        Ok(())
+    }
+
+    /// A start is meant: what a person refused for good does not start unless a person has allowed this very call.
+    fn intends(&self, id: &CallId) -> Result<(), Broken> {
+        let Some((call, tool, arguments)) = self.of(id) else { return Ok(()) };
+        let approved = is_approved(call, &tool.told, arguments);
+        let refused = self.is_kept(Decision::Deny, &tool.name, &tool.told, arguments);
+        ensure(approved || !refused, || format!("{id} starts although a person refused it for good"))
+    }
+
+    /// A tool really starts, with these arguments and the definition that it has now. R: A3
+    pub(super) fn really_starts(&self, id: &CallId, arguments: &Arguments) -> Result<(), Broken> {
+        let (call, tool, meant) = self.of(id).ok_or_else(|| format!("{id} starts and nobody knows it"))?;
+        let with = &arguments.value;
+        ensure(with == meant, || format!("{id} starts with {with}, not with {meant}"))?;
+        ensure(with["q"] != REFUSED_Q, || format!("{id} starts with arguments that no tool takes"))?;
+        let rule = self.rules.iter().find(|rule| rule.fits(&tool.name, with)).map(|rule| rule.decide);
+        ensure(rule != Some(Decide::Deny), || format!("{id} starts against a rule that denies"))?;
+        if is_approved(call, &tool.now, with) || self.approval == ApprovalRule::ApproveAll {
+            return Ok(());
+        }
+        let asks_always = self.confirm == Confirm::Manual || tool.permission == Permission::Ask;
+        let kept = self.is_kept(Decision::Approve, &tool.name, &tool.now, with);
+        let harmless = matches!(tool.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);
+        let by_rule = match rule {
+            Some(decide) => decide == Decide::Allow,
+            None => harmless,
+        };
+        let unasked = by_rule && tool.now == tool.offered && self.confirm != Confirm::Everything;
+        ensure(!asks_always && (kept || unasked), || {
+            format!("{id} ({} as {}) starts with {with} and nobody allowed it", tool.name, tool.now)
+        })
+    }
+
+    fn of(&self, id: &CallId) -> Option<(&Call, &Tool, &Value)> {
+        let call = self.calls.get(id)?;
+        let tool = self.tools.iter().find(|tool| Some(&tool.name) == call.tool.as_ref())?;
+        Some((call, tool, call.arguments.as_ref()?))
+    }
+
+    fn is_kept(&self, decision: Decision, tool: &ToolName, fingerprint: &str, arguments: &Value) -> bool {
+        let kept = self.kept.iter().chain(&self.kept_in_turn);
+        kept.filter(|kept| kept.decision == decision).any(|kept| kept.fits(tool, fingerprint, arguments))
+    }
+}
+
+/// Somebody allowed this very call: this definition, these arguments.
+fn is_approved(call: &Call, fingerprint: &str, arguments: &Value) -> bool {
+    call.asked
+        .iter()
+        .any(|asked| asked.fingerprint == fingerprint && asked.approved.as_ref() == Some(arguments))
+}
