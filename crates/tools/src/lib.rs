@@ -38,6 +38,7 @@ pub mod command;
 pub mod http_tool;
 pub mod mcp;
 pub mod process;
+pub mod vcp_plugin;
 
 mod context;
 mod discovery;

@@ -29,6 +29,18 @@ pub(crate) fn effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Effec
     })
 }
 
+/// The same, by name of a tool.
+pub(crate) fn effects<'de, D, K>(deserializer: D) -> Result<std::collections::BTreeMap<K, Effect>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord,
+{
+    #[derive(Deserialize)]
+    struct Strict(#[serde(deserialize_with = "effect")] Effect);
+    let map = std::collections::BTreeMap::<K, Strict>::deserialize(deserializer)?;
+    Ok(map.into_iter().map(|(name, Strict(effect))| (name, effect)).collect())
+}
+
 /// `[commands.NAME]`, `[http_tools.NAME]`: a name with a group stands for itself, another gets the section's group.
 pub(crate) fn tool_name(key: &str, given: Option<&str>, group: &str) -> ToolName {
     let name = given.unwrap_or(key);

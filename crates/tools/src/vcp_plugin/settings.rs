@@ -1,0 +1,64 @@
+//! What `[vcp_plugins]` may say.
+
+use super::dotenv;
+use crate::process::{ProcessLimits, SandboxSettings, Surroundings};
+use crate::settings::Wrong;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use throughline_engine::Effect;
+
+/// `[vcp_plugins]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VcpPlugins {
+    /// Folders of plugins, or folders that hold such folders (VCP's `Plugin`).
+    pub folders: Vec<PathBuf>,
+    /// What a plugin (`SciCalculator`) or one of its commands (`FileOperator.ReadFile`) may do. Default: `external`.
+    #[serde(deserialize_with = "crate::settings::effects")]
+    pub effects: BTreeMap<String, Effect>,
+    /// Variables of ours that manifests may ask for in `configSchema`. Default: none.
+    pub env_allow: Vec<String>,
+    /// A file with values for all plugins (VCP's own `config.env`). A plugin's `config.env` wins.
+    pub env_file: Option<PathBuf>,
+    /// What plugins may reach. Their own folder is always writable.
+    pub sandbox: SandboxSettings,
+    /// What plugins may use.
+    pub limits: ProcessLimits,
+}
+
+impl VcpPlugins {
+    pub(super) fn effect(&self, plugin: &str, command: &str) -> Effect {
+        let exact = self.effects.get(&format!("{plugin}.{command}"));
+        exact.or_else(|| self.effects.get(plugin)).copied().unwrap_or_default()
+    }
+
+    /// Everything that a plugin can ask for: its own settings, over those for all, over what we let through.
+    pub(super) fn values(
+        &self,
+        plugin: &Path,
+        from: &Surroundings,
+    ) -> Result<BTreeMap<String, String>, Wrong> {
+        let allowed = self.env_allow.iter().filter_map(|name| from.environment.get_key_value(name));
+        let mut values: BTreeMap<String, String> =
+            allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Some(file) = &self.env_file {
+            values.extend(read(&from.path(file))?);
+        }
+        let own = plugin.join("config.env");
+        if own.exists() {
+            values.extend(read(&own)?);
+        }
+        Ok(values)
+    }
+}
+
+fn read(path: &Path) -> Result<BTreeMap<String, String>, Wrong> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Wrong::new(
+            format!("{} cannot be read: {error}", path.display()),
+            "It is a text file of NAME=value lines.",
+        )
+    })?;
+    Ok(dotenv::parse(&text))
+}

@@ -1,0 +1,230 @@
+//! Plugin folders of VCP, offered unchanged: three of our own, and every way in which one cannot be used. R: L2 L5
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use throughline_tools::process::{Helper, Surroundings};
+use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
+use throughline_tools::{Effect, Executor, Toggles, ToolCall, Toolbox};
+use throughline_wire::{Arguments, Outcome, Output, VcpCommand};
+
+async fn toolbox(settings: Value) -> Toolbox {
+    let settings: VcpPlugins = serde_json::from_value(settings).unwrap();
+    let surroundings =
+        Surroundings::of_this_process().with_helper(Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), []));
+    let toolbox = Toolbox::new([]).unwrap();
+    toolbox.add(Arc::new(VcpPluginSource::new(settings, surroundings)));
+    toolbox.ready(Duration::from_secs(30)).await;
+    toolbox
+}
+
+/// A copy of the samples, which write into their folders: the folder that holds them.
+fn samples() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let origin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vcp_plugins");
+    for plugin in ["Dice", "Notebook", "Painter"] {
+        let target = copy.path().join("Plugin").join(plugin);
+        std::fs::create_dir_all(&target).unwrap();
+        for file in std::fs::read_dir(origin.join(plugin)).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), target.join(file.file_name())).unwrap();
+        }
+    }
+    copy
+}
+
+async fn call(toolbox: &Toolbox, tool: &str, arguments: Value, limit: Option<Duration>) -> Outcome {
+    let call = ToolCall { timeout: limit, ..ToolCall::new("call_1", tool, Arguments::from_value(arguments)) };
+    Executor::default().run(&toolbox.registry(), call, |_| async {}).await
+}
+
+async fn done(toolbox: &Toolbox, tool: &str, arguments: Value) -> Output {
+    match call(toolbox, tool, arguments, None).await {
+        Outcome::Done(output) => output,
+        other => panic!("{tool}: {other:?}"),
+    }
+}
+
+// R: L2
+#[tokio::test]
+async fn commands_of_plugins_are_tools_with_their_vcp_names() {
+    let folder = samples();
+    let effects = json!({"Dice": "pure", "Notebook": "read", "Notebook.AddNote": "write"});
+    let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")], "effects": effects})).await;
+    assert_eq!(toolbox.faults(), []);
+    let offered = toolbox.registry().offered(&Toggles::default());
+    let facts: Vec<_> =
+        offered.iter().map(|tool| (tool.name.as_str(), tool.effect, tool.timeout_ms)).collect();
+    assert_eq!(
+        facts,
+        [
+            ("Dice.Roll", Effect::Pure, 10_000),
+            ("Notebook.AddNote", Effect::Write, 5_000),
+            ("Notebook.Break", Effect::Read, 5_000),
+            ("Notebook.Hang", Effect::Read, 5_000),
+            ("Notebook.ListNotes", Effect::Read, 5_000),
+            ("Painter.Paint", Effect::External, 10_000),
+        ]
+    );
+    let vcp = |at: usize| offered[at].definition.vcp.clone().unwrap();
+    assert_eq!(vcp(0), VcpCommand { tool_name: "Dice".into(), command: None });
+    assert_eq!(vcp(1), VcpCommand { tool_name: "Notebook".into(), command: Some("AddNote".into()) });
+    let dice = &offered[0].definition;
+    assert!(
+        dice.description.starts_with("Rolls dice of 6 sides, at the table green, for {{UnknownName}}. Never shows {{DiceKey}}.\n<<<[TOOL_REQUEST]>>>"),
+        "{}",
+        dice.description
+    );
+    assert!(dice.description.ends_with("<<<[END_TOOL_REQUEST]>>>"), "the example is part of it");
+    let properties = dice.parameters["properties"].as_object().unwrap();
+    assert_eq!(properties.keys().collect::<Vec<_>>(), ["count", "label"]);
+    assert_eq!((offered[0].title.as_str(), offered[0].source.as_str()), ("骰子", "vcp_plugins"));
+}
+
+// R: L2
+#[tokio::test]
+async fn a_plugin_reads_and_answers_as_ever() {
+    let folder = samples();
+    let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")]})).await;
+    let said = done(&toolbox, "Dice.Roll", json!({"count": "2", "label": "攻击", "tags": ["a"]}))
+        .await
+        .value
+        .unwrap();
+    assert_eq!(said["rolled"], json!([6, 6]));
+    assert_eq!(
+        said["request"],
+        json!({"count": "2", "label": "攻击", "tags": "[\"a\"]"}),
+        "texts, as a block would have"
+    );
+    // Of a test that cargo runs, and whose environment is full of CARGO_…
+    let environment = ["DebugMode", "DiceKey", "DiceSides", "DiceTable", "PYTHONIOENCODING"];
+    assert_eq!(said["environment"], json!(environment));
+    assert_eq!(said["folder"], "Dice");
+
+    assert_eq!(done(&toolbox, "Notebook.AddNote", json!({"text": "first"})).await.text, "noted");
+    assert_eq!(done(&toolbox, "Notebook.AddNote", json!({"text": "$(id); 二"})).await.text, "noted");
+    assert_eq!(done(&toolbox, "Notebook.ListNotes", json!({})).await.text, "first|$(id); 二|");
+
+    let painted = done(&toolbox, "Painter.Paint", json!({})).await;
+    assert_eq!(painted.text, "painted, having read ''", "nothing to say is nothing, as in VCP");
+    assert_eq!(
+        (painted.media.len(), painted.value),
+        (1, Some(json!({"width": 1}))),
+        "the answer counts, not the exit code"
+    );
+}
+
+// R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
+    let folder = samples();
+    let toolbox = toolbox(
+        json!({"folders": [folder.path().join("Plugin/Dice"), folder.path().join("Plugin/Notebook")]}),
+    )
+    .await;
+    let Outcome::Failed { message, .. } = call(&toolbox, "Dice.Roll", json!({"count": "10"}), None).await
+    else {
+        panic!()
+    };
+    assert_eq!(message, "10 dice do not fit on the table; key …");
+    let Outcome::Failed { message, .. } = call(&toolbox, "Notebook.Break", json!({}), None).await else {
+        panic!()
+    };
+    assert_eq!(message, "sh ended with exit code 4: no such command");
+    let started = Instant::now();
+    let limit = Duration::from_millis(500);
+    let outcome = call(&toolbox, "Notebook.Hang", json!({}), Some(limit)).await;
+    assert!(matches!(outcome, Outcome::TimedOut { limit_ms: 500, .. }), "{outcome:?}");
+    assert!(started.elapsed() < limit + Duration::from_secs(3), "{:?}", started.elapsed());
+    let alive = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    assert_eq!(
+        alive.filter(|line| line.windows(6).any(|part| part == b"876543")).count(),
+        0,
+        "something survived"
+    );
+}
+
+// R: L2
+#[tokio::test]
+async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
+    let good = |more: Value| {
+        let mut manifest = json!({
+            "name": "Bad", "pluginType": "synchronous", "entryPoint": {"command": "sh x.sh"},
+            "communication": {"protocol": "stdio"},
+            "capabilities": {"invocationCommands": [{"commandIdentifier": "Do", "description": "d"}]},
+        });
+        for (key, value) in more.as_object().unwrap() {
+            manifest[key] = value.clone();
+        }
+        manifest.to_string()
+    };
+    for (manifest, message) in [
+        ("{".to_owned(), "its manifest cannot be used: EOF while parsing an object at line 1 column 1"),
+        (good(json!({"name": ""})), "its manifest cannot be used: it has no name"),
+        (
+            good(json!({"pluginType": "static"})),
+            "Bad is of the kind `static`, which fills a placeholder of prompts and is no tool",
+        ),
+        (
+            good(json!({"pluginType": "asynchronous"})),
+            "Bad is of the kind `asynchronous`, which answers later by calling the VCP server back",
+        ),
+        (
+            good(json!({"pluginType": "service"})),
+            "Bad is of the kind `service`, which runs inside the VCP server",
+        ),
+        (
+            good(json!({"pluginType": "messagePreprocessor"})),
+            "Bad is of the kind `messagePreprocessor`, which changes messages inside the VCP server",
+        ),
+        (
+            good(json!({"communication": {"protocol": "direct"}})),
+            "Bad speaks `direct`, and only stdio is understood",
+        ),
+        (
+            good(json!({"entryPoint": {"command": "node x.js && rm y"}})),
+            "its entry point `node x.js && rm y` needs a shell, and there is none",
+        ),
+        (
+            good(json!({"entryPoint": {"command": "no-such-runtime x"}})),
+            "there is no program `no-such-runtime` in PATH",
+        ),
+        (good(json!({"entryPoint": {"command": "./gone.sh"}})), "there is no program "),
+        (good(json!({"capabilities": {}})), "Bad has no invocation commands"),
+        (good(json!({"name": "Dice"})), "there are two plugins named Dice; this one is left out"),
+    ] {
+        let folder = samples();
+        let bad = folder.path().join("Plugin/Zbad");
+        std::fs::create_dir(&bad).unwrap();
+        std::fs::write(bad.join("plugin-manifest.json"), manifest).unwrap();
+        let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")]})).await;
+        let faults = toolbox.faults();
+        assert_eq!(faults.len(), 1, "{message}: {faults:?}");
+        let said = faults[0].message.strip_prefix(&format!("{}: ", bad.display()));
+        assert!(said.is_some_and(|said| said.starts_with(message)), "expected {message}, got {faults:?}");
+        assert!(faults[0].remedy.is_some(), "{message}");
+        assert_eq!(toolbox.registry().len(), 6, "{message}");
+    }
+    // A name that cannot be one, and folders that are none.
+    let folder = samples();
+    let manifest = folder.path().join("Plugin/Painter/plugin-manifest.json");
+    std::fs::write(&manifest, good(json!({"name": "white space", "entryPoint": {"command": "sh x"}})))
+        .unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let folders = [folder.path().join("Plugin"), empty.path().to_owned(), "/no/such/folder".into()];
+    let toolbox = toolbox(json!({ "folders": folders })).await;
+    let faults: Vec<String> = toolbox.faults().into_iter().map(|fault| fault.message).collect();
+    assert_eq!(faults.len(), 3, "{faults:?}");
+    assert!(
+        faults[0].ends_with("there is no plugin in it, which would have a plugin-manifest.json"),
+        "{faults:?}"
+    );
+    assert_eq!(faults[1], "/no/such/folder: No such file or directory (os error 2)");
+    assert!(faults[2].contains("white space in it"), "{faults:?}");
+    assert_eq!(toolbox.registry().len(), 5);
+}

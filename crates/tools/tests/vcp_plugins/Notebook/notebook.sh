@@ -1,0 +1,20 @@
+# Reads one JSON object of texts, as a plugin in any language would.
+input=$(cat)
+case $input in
+*'"command":"AddNote"'*)
+    printf '%s\n' "$input" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p' >> notes.txt
+    echo '{"status":"success","result":"noted"}'
+    ;;
+*'"command":"ListNotes"'*)
+    printf '{"status":"success","result":"%s"}\n' "$(tr '\n' '|' < notes.txt)"
+    ;;
+*'"command":"Hang"'*)
+    trap '' TERM
+    sleep 876543 &
+    while :; do sleep 876543; done
+    ;;
+*)
+    echo "no such command" >&2
+    exit 4
+    ;;
+esac
