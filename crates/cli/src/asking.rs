@@ -1,81 +1,197 @@
 //! Questions to whoever sits at a terminal, answered by lines.
 
-use crate::messages::{self, Words};
-use crate::plain::{for_terminal, short};
-use crate::terminal::text::revealing;
-use std::collections::HashMap;
+use crate::chat::answering;
+use crate::chat::dialog::{Reply, Told, remembered};
+use crate::chat::form::Filled;
+use crate::chat::question::{Question, Wants, edited};
+use crate::chat::transcript::{Reasoning, Transcript};
+use crate::messages::Words;
+use crate::plain::for_terminal;
+use serde_json::Value;
 use std::io;
-use throughline::engine::ApprovalId;
-use throughline::{Decision, Event, EventKind, TurnControl};
-use throughline_wire::CallId;
+use std::time::{SystemTime, UNIX_EPOCH};
+use throughline::{Answer, Decision, Event, Remember, Scope, Throughline, TurnControl};
+use throughline_engine::{ApprovalId, Constraints};
 use tokio::sync::mpsc;
 
 /// Lines read ahead.
 const LINES_WAITING_MAX: usize = 64;
 
-/// Questions of one turn, asked one after the other.
+/// Questions of one turn, asked one after the other on standard error.
 pub struct Asking {
     control: TurnControl,
-    open: Vec<ApprovalId>,
+    app: Throughline,
+    words: Words,
+    /// Knows what is asked, as the screen does.
+    turn: Transcript,
+    /// The question that was printed.
+    shown: Option<ApprovalId>,
     /// Everything further is allowed.
     all: bool,
-    /// Name and arguments of calls, as far as a question needs them.
-    calls: HashMap<CallId, (String, String)>,
-    words: Words,
+    remember: Option<Remember>,
+    filled: Filled,
 }
 
 impl Asking {
     /// Nothing has been asked yet.
-    pub fn new(control: TurnControl, words: Words) -> Self {
-        Self { control, open: Vec::new(), all: false, calls: HashMap::new(), words }
+    pub fn new(control: TurnControl, app: Throughline, words: Words) -> Self {
+        Self {
+            control,
+            app,
+            words,
+            turn: Transcript::new(words, Reasoning::default(), now()),
+            shown: None,
+            all: false,
+            remember: None,
+            filled: Filled::default(),
+        }
     }
 
     /// Somebody is asked: the next line is an answer.
     pub fn is_open(&self) -> bool {
-        !self.open.is_empty()
+        self.shown.is_some()
     }
 
-    /// Takes an event; prints a question on standard error.
+    /// Takes an event; prints the question that is to be answered next.
     pub async fn take(&mut self, event: &Event) {
-        let Some(call) = &event.tool_id else { return };
-        match &event.kind {
-            EventKind::ToolUse { tool_name, .. } => {
-                self.calls.insert(call.clone(), (tool_name.to_string(), String::new()));
+        self.turn.apply(event);
+        if self.all && self.turn.questions().iter().any(Question::is_approval) {
+            answering::answer(&self.control, Reply::ApproveAll).await;
+        }
+        let next = self.turn.questions().iter().find(|question| !self.all || !question.is_approval());
+        let id = next.map(|question| question.id.clone());
+        if id != self.shown {
+            (self.remember, self.filled) = (None, Filled::default());
+            if let Some(question) = next {
+                eprint!("{}", for_terminal(&question.plain(now(), self.words)));
             }
-            EventKind::ToolInput(input) => {
-                if let Some((_, arguments)) = self.calls.get_mut(call) {
-                    *arguments = crate::chat::wording::full_arguments(input);
-                }
-            }
-            EventKind::ApprovalRequest { approval_id, .. } if self.all => {
-                // Whether the turn took it is told by its events.
-                let _ = self.control.answer(approval_id.clone(), Decision::Approve, None).await;
-            }
-            EventKind::ApprovalRequest { approval_id, .. } => {
-                self.open.push(approval_id.clone());
-                let (tool, arguments) = self.calls.get(call).cloned().unwrap_or_default();
-                eprint!(
-                    "{}",
-                    messages::question(self.words, &short(&tool), &for_terminal(&revealing(&arguments)))
-                );
-            }
-            EventKind::ApprovalResolved { approval_id, .. } => self.open.retain(|open| open != approval_id),
-            _ => {}
+            self.shown = id;
+            self.prompt();
         }
     }
 
-    /// Takes a line: yes, all, or anything else for no.
-    pub async fn give(&mut self, answer: &str) {
-        let _ = match (answer.trim().to_lowercase().as_str(), self.open.first().cloned()) {
-            (_, None) => return,
-            ("y" | "yes", Some(id)) => self.control.answer(id, Decision::Approve, None).await,
-            ("a" | "all", Some(_)) => {
-                self.all = true;
-                self.control.answer_all(Decision::Approve, None).await
-            }
-            (_, Some(id)) => self.control.answer(id, Decision::Deny, None).await,
+    /// Takes a line.
+    pub async fn give(&mut self, line: &str) {
+        let Some(question) = self.question().cloned() else { return };
+        let reply = match &question.wants {
+            Wants::Approval { .. } => self.decided(&question, line),
+            Wants::Fields(_) => self.told(&question, line),
+            Wants::Address(_) => match line.trim() {
+                "a" | "y" => Ok(Some(Reply::Told(
+                    question.id.clone(),
+                    Told::Accept(Value::Object(Default::default())),
+                ))),
+                "d" | "n" | "" => Ok(Some(Reply::Told(question.id.clone(), Told::Decline))),
+                "x" => Ok(Some(Reply::Told(question.id.clone(), Told::Cancel))),
+                _ => Err(self.words.not_understood().to_owned()),
+            },
         };
+        match reply {
+            Ok(Some(reply)) => {
+                self.all |= reply == Reply::ApproveAll;
+                answering::answer(&self.control, reply).await;
+            }
+            Ok(None) => self.prompt(),
+            Err(why) => {
+                eprintln!("✘ {}", for_terminal(&why));
+                self.prompt();
+            }
+        }
     }
+
+    /// The input has ended: nobody can answer any more. R: A4
+    pub async fn leave(&mut self) {
+        let Some(question) = self.question().cloned() else { return };
+        let reply = match question.wants {
+            Wants::Approval { .. } => Reply::Decide(question.id, Answer::deny(self.words.not_asked())),
+            Wants::Fields(_) | Wants::Address(_) => Reply::Told(question.id, Told::Decline),
+        };
+        answering::answer(&self.control, reply).await;
+    }
+
+    fn question(&self) -> Option<&Question> {
+        self.turn.questions().iter().find(|question| Some(&question.id) == self.shown.as_ref())
+    }
+
+    /// What can be typed now.
+    fn prompt(&self) {
+        let Some(question) = self.question() else { return };
+        let prompt = match &question.wants {
+            Wants::Approval { .. } => self.words.typed_decide().to_owned(),
+            Wants::Address(_) => self.words.typed_url().to_owned(),
+            Wants::Fields(form) => match self.filled.next(form) {
+                Some(field) => {
+                    let about =
+                        if field.about.is_empty() { String::new() } else { format!("  {}\n", field.about) };
+                    let hint = field.hint(self.words);
+                    let hint = if hint.is_empty() { hint } else { format!(" ({hint})") };
+                    format!("{about}  {}{hint} · {} › ", field.title, self.words.typed_form())
+                }
+                None => String::new(),
+            },
+        };
+        eprint!("{}", for_terminal(&crate::terminal::text::revealing(&prompt)));
+    }
+
+    /// Yes, all, no with a reason, other arguments, or what is to be remembered: then the line is not the answer yet.
+    fn decided(&mut self, question: &Question, line: &str) -> Result<Option<Reply>, String> {
+        let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        let rest = rest.trim();
+        let decide = |mut answer: Answer| {
+            answer.remember.clone_from(&self.remember);
+            Reply::Decide(question.id.clone(), answer.for_arguments(question.arguments_hash.clone()))
+        };
+        match word {
+            "A" | "all" => Ok(Some(Reply::ApproveAll)),
+            "a" | "y" | "Y" | "yes" => Ok(Some(decide(Answer::approve()))),
+            "d" | "n" | "N" | "no" | "" => {
+                let reason = Some(rest.to_owned()).filter(|reason| !reason.is_empty());
+                Ok(Some(decide(Answer::plain(Decision::Deny, reason))))
+            }
+            "e" if rest.is_empty() => Err(self.words.edit_typed().to_owned()),
+            "e" => {
+                let reply = decide(Answer::approve().with_arguments(edited(rest, self.words)?));
+                answering::check(&self.app, &question.tool, &reply)?;
+                Ok(Some(reply))
+            }
+            "r" if question.can_be_remembered() => {
+                let (scope, which) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                let scope = match scope {
+                    "turn" => Scope::Turn,
+                    "conversation" => Scope::Conversation,
+                    "always" => Scope::Always,
+                    _ => return Err(self.words.typed_remember().to_owned()),
+                };
+                let any = which.trim() == "any";
+                let constraints = if any { Constraints::Any } else { Constraints::Exact };
+                self.remember = Some(Remember { scope, constraints });
+                eprintln!("  {}", remembered(scope, any, self.words));
+                Ok(None)
+            }
+            _ => Err(self.words.not_understood().to_owned()),
+        }
+    }
+
+    /// A field of a tool's question; `!` and `!!` decline and cancel.
+    fn told(&mut self, question: &Question, line: &str) -> Result<Option<Reply>, String> {
+        let Wants::Fields(form) = &question.wants else { return Ok(None) };
+        let told = |told| Ok(Some(Reply::Told(question.id.clone(), told)));
+        match line.trim() {
+            "!" => return told(Told::Decline),
+            "!!" => return told(Told::Cancel),
+            line => self.filled.take(form, line, self.words)?,
+        }
+        match self.filled.next(form) {
+            Some(_) => Ok(None),
+            None => told(Told::Accept(self.filled.answer(form))),
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.

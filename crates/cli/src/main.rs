@@ -9,6 +9,7 @@ mod asking;
 mod chat;
 mod decode;
 mod exit;
+mod external_editor;
 mod interrupt;
 mod messages;
 #[cfg(feature = "demo")]

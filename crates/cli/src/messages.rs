@@ -4,6 +4,7 @@
 
 mod failures;
 mod help;
+mod question_words;
 mod words;
 
 pub use failures::*;
@@ -26,8 +27,8 @@ pub fn tools_legend(agent: &str) -> String {
     format!("\n✔ offered to the agent `{agent}`; pure, read and cosmetic run without asking, the rest asks\n")
 }
 
-/// A question on the terminal, answered by a line.
+/// A question about one tool on the command line, answered by a line.
 pub fn question(words: Words, tool: &str, arguments: &str) -> String {
     let indented: String = arguments.lines().map(|line| format!("  {line}\n")).collect();
-    format!("{} {tool}\n{indented}[y/N/a] ", words.allow_question())
+    format!("{} {tool}\n{indented}[y/N] ", words.allow_question())
 }

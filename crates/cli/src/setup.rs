@@ -2,7 +2,8 @@
 
 use crate::args::Choice;
 use crate::exit::Failure;
-use crate::messages;
+use crate::messages::{self, Words};
+use crate::terminal::text::Ink;
 use std::path::{Path, PathBuf};
 use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
 use throughline::{Approval, Throughline, Upstream};
@@ -35,11 +36,62 @@ pub struct Offered {
     pub name: String,
     /// What it may do.
     pub effect: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What a call of it comes to, as far as that does not hang on its arguments.
+    pub verdict: Verdict,
     /// The first line of its description.
     pub description: String,
 }
 
+/// What a call of a tool comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Runs,
+    /// A person is asked.
+    Asks,
+}
+
+impl Verdict {
+    /// In one word.
+    pub fn words(self, words: Words) -> &'static str {
+        match self {
+            Self::Runs => words.tool_runs(),
+            Self::Asks => words.tool_asks_first(),
+        }
+    }
+
+    /// Its colour.
+    pub fn ink(self) -> Ink {
+        match self {
+            Self::Runs => Ink::Green,
+            Self::Asks => Ink::Yellow,
+        }
+    }
+}
+
+/// Where tools come from, and how it is there.
+pub struct SourceState {
+    /// `builtin`, `mcp:files`.
+    pub name: String,
+    /// Tools that it has now.
+    pub tools: usize,
+    /// What is wrong, each with what can be done about it.
+    pub faults: Vec<(String, Option<String>)>,
+}
+
 impl World {
+    /// Every source that tools come from.
+    pub fn sources(&self) -> Vec<SourceState> {
+        let mut sources = std::collections::BTreeMap::<String, usize>::new();
+        for tool in self.app.tools().iter() {
+            *sources.entry(tool.spec().source.clone()).or_default() += 1;
+        }
+        let sources = sources.into_iter();
+        sources.map(|(name, tools)| SourceState { name, tools, faults: Vec::new() }).collect()
+    }
+
     /// Nobody but the demo model answers.
     pub fn is_demo(&self) -> bool {
         self.model.split('/').next() == Some(DEMO)
@@ -56,6 +108,8 @@ impl World {
         let offered = self.app.tools().offered(&agent.tool_call.toggles).into_iter().map(|tool| Offered {
             name: tool.name.to_string(),
             effect: format!("{:?}", tool.effect).to_lowercase(),
+            verdict: if tool.effect.may_start_early() { Verdict::Runs } else { Verdict::Asks },
+            source: tool.source.clone(),
             description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
         });
         offered.collect()

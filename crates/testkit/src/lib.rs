@@ -33,6 +33,7 @@ pub mod seen;
 pub mod server;
 pub mod sim;
 mod strict;
+mod text;
 pub mod tools;
 mod vendor;
 
@@ -42,7 +43,9 @@ pub use http::Request;
 pub use model::{Model, Queue};
 pub use record::{EXCHANGES_KEPT_MAX, Ending, Exchange, Violation};
 pub use rules::{Rule, Rules, When};
-pub use script::{Break, CallMove, ErrorMove, Finish, HttpAnswer, Move, Pace, Script, Speech, Vendor};
+pub use script::{
+    Break, CallMove, CallStyle, ErrorMove, Finish, HttpAnswer, Move, Pace, Protocol, Script, Speech, Vendor,
+};
 pub use seen::Seen;
 pub use server::{CallIds, Habits, ReasoningEcho, Upstream, UpstreamHandle};
 

@@ -78,6 +78,8 @@ impl Performance {
 
 /// Writes a script as the answer to a request.
 pub fn perform(script: &Script, seen: &Seen) -> Performance {
+    let as_text = script.calls.protocol(seen).map(|protocol| protocol.written(script));
+    let script = as_text.as_ref().unwrap_or(script);
     let mut performance = if let (Some(vendor), false) = (script.refuse_tools, seen.tools.is_empty()) {
         let (status, body) = vendor.refusal(&seen.model);
         Performance::json(status, &body)

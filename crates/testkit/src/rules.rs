@@ -26,7 +26,7 @@
 //! ```
 
 use crate::model::Model;
-use crate::script::{ErrorMove, HttpAnswer, Script};
+use crate::script::{CallStyle, ErrorMove, HttpAnswer, Script};
 use crate::seen::{Seen, SeenMessage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -39,6 +39,9 @@ pub struct Rules {
     /// Names for the list of models.
     #[serde(default)]
     pub models: Vec<String>,
+    /// How all replies write their calls; what a reply says for itself counts more.
+    #[serde(default)]
+    pub calls: CallStyle,
     /// The rules.
     #[serde(default)]
     pub rules: Vec<Rule>,
@@ -189,7 +192,13 @@ impl Model for Rules {
     fn reply(&self, seen: &Seen) -> Script {
         let mut rules = self.rules.iter().enumerate();
         match rules.find(|(i, rule)| rule.when.holds(seen) && self.answered.take(*i, rule.times)) {
-            Some((_, rule)) => rule.then.clone(),
+            Some((_, rule)) => {
+                let mut script = rule.then.clone();
+                if script.calls == CallStyle::Auto {
+                    script.calls = self.calls;
+                }
+                script
+            }
             None => {
                 let message = format!(
                     "No rule of this mock's script applies to request {} (step {}, user text {:?}).",

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use crate::text::{CallStyle, Protocol};
 pub use crate::vendor::Vendor;
 
 /// The answer to one request. Written in any dialect by [`crate::dialect`], played over a socket by
@@ -28,6 +29,8 @@ pub struct Script {
     pub http: Option<HttpAnswer>,
     /// Answer as this server does when it cannot call tools, if the request has any.
     pub refuse_tools: Option<Vendor>,
+    /// How its calls are written.
+    pub calls: CallStyle,
 }
 
 #[derive(Deserialize)]
@@ -40,6 +43,7 @@ struct ScriptTable {
     cut: Option<CutAt>,
     http: Option<HttpAnswer>,
     refuse_tools: Option<Vendor>,
+    calls: CallStyle,
 }
 
 impl<'de> Deserialize<'de> for Script {
@@ -49,7 +53,7 @@ impl<'de> Deserialize<'de> for Script {
             type Value = Script;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a list of moves, or a table with `moves`, `pace`, `first_byte_ms`, `cut`, `http`",
+                    "a list of moves, or a table with `moves`, `pace`, `first_byte_ms`, `cut`, `http`, `calls`",
                 )
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Script, A::Error> {
@@ -58,8 +62,8 @@ impl<'de> Deserialize<'de> for Script {
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Script, A::Error> {
                 let table = ScriptTable::deserialize(MapAccessDeserializer::new(map))?;
-                let ScriptTable { moves, pace, first_byte_ms, cut, http, refuse_tools } = table;
-                Ok(Script { moves, pace, first_byte_ms, cut, http, refuse_tools })
+                let ScriptTable { moves, pace, first_byte_ms, cut, http, refuse_tools, calls } = table;
+                Ok(Script { moves, pace, first_byte_ms, cut, http, refuse_tools, calls })
             }
         }
         deserializer.deserialize_any(Either)
@@ -332,6 +336,12 @@ impl Script {
     /// Any move.
     pub fn then(mut self, next: Move) -> Self {
         self.moves.push(next);
+        self
+    }
+
+    /// The same reply with its calls written in this way.
+    pub fn calling(mut self, calls: CallStyle) -> Self {
+        self.calls = calls;
         self
     }
 

@@ -2,6 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::server::CallIds;
+use crate::text::Protocol;
 use serde_json::Value;
 
 /// One accepted request.
@@ -19,8 +20,10 @@ pub struct Seen {
     pub instructions: Option<String>,
     /// The conversation, oldest first.
     pub messages: Vec<SeenMessage>,
-    /// Offered tools.
+    /// Offered tools: those of the request's own field, or those that the system prompt describes.
     pub tools: Vec<SeenTool>,
+    /// The text protocol in which tools are described, if they are.
+    pub protocol: Option<Protocol>,
     /// May they be called?
     pub tool_choice: SeenChoice,
     /// Most tokens to generate.

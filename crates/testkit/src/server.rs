@@ -10,6 +10,7 @@ use crate::record::{EXCHANGES_KEPT_MAX, Record};
 use crate::script::Break;
 use crate::seen::{Delivery, Seen};
 use crate::strict::Refusal;
+use crate::text;
 use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
@@ -142,7 +143,7 @@ impl UpstreamHandle {
         calls.map(|exchange| exchange.request.body).collect()
     }
 
-    /// What a real provider would have refused.
+    /// What a real provider would have refused, and in text mode whatever broke the framing of calls and results.
     pub fn violations(&self) -> Vec<Violation> {
         let violation = |exchange: Exchange| {
             Some(Violation {
@@ -247,10 +248,12 @@ impl Shared {
             Err(Refusal::new(format!("Invalid method: {} {}", request.method, request.path)).status(405))
         };
         match checked {
-            Ok(seen) => {
+            Ok(mut seen) => {
+                let broken = text::read(&mut seen);
                 self.update(number, |exchange| {
                     exchange.dialect = Some(dialect);
                     exchange.seen = Some(seen.clone());
+                    exchange.violation = (!broken.is_empty()).then(|| broken.join("; "));
                 });
                 perform(&self.model.reply(&seen), &seen)
             }

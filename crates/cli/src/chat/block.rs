@@ -20,7 +20,9 @@ pub enum Block {
     /// Reasoning.
     Thinking(Thinking),
     /// A tool call. `text` is its arguments in full, or as much as has arrived.
-    Call { id: Option<CallId>, card: Box<Card>, text: String, effect: String },
+    Call { id: Option<CallId>, card: Box<Card>, text: String, effect: String, source: String },
+    /// What the person said in mid-turn, where it was taken in.
+    Said(String),
     /// Sound, as far as a terminal goes.
     Sound { said: String, open: bool },
     /// A picture, likewise.
@@ -83,6 +85,16 @@ impl Block {
             Block::Picture { media_type, bytes } => {
                 let text = format!("▣ {} ({media_type}, {} KiB)", words.picture(), bytes.div_ceil(1024));
                 wrapped(&text, Style::PLAIN, columns)
+            }
+            Block::Said(text) => {
+                let prompt = Line::new("› ", Style::bold_ink(Ink::Magenta));
+                let indent = Line::new("  ", Style::PLAIN);
+                let lines =
+                    text.lines().flat_map(|line| Line::new(line, Style::BOLD).wrapped(prose(columns) - 2));
+                lines
+                    .enumerate()
+                    .map(|(at, line)| line.after(if at == 0 { &prompt } else { &indent }))
+                    .collect()
             }
             Block::Notice(text) => wrapped(&format!("• {text}"), Style::ink(Ink::Yellow), columns),
             Block::Failure(fault) => fault_lines(fault, words, prose(columns)),

@@ -1,12 +1,19 @@
 //! `throughline chat`: a conversation in the terminal.
 
+pub mod answering;
 mod block;
+pub mod dialog;
+#[allow(dead_code, reason = "questions of running tools are on their way into the events")]
+pub mod form;
 mod greeting;
+mod listing;
 mod piped;
+pub mod question;
+mod queue;
 mod rich;
 mod screen;
 mod slash;
-mod transcript;
+pub mod transcript;
 pub mod wording;
 
 use crate::args::{Chat, Choice};

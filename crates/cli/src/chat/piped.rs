@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 
 /// As wide as the narrowest usual terminal: nobody can be asked for the width.
 const GREETING_COLUMNS: usize = 80;
+/// Lists may be wider: they are read by programs, too.
+const LIST_COLUMNS: usize = 160;
 
 /// Answers line by line until the input ends. The exit code is that of the last turn.
 pub async fn run(mut talk: Talk, words: Words) -> Ended {
@@ -38,7 +40,8 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
         let Some(line) = line else { return Ok(last) };
         match slash::parse(&line) {
             slash::Line::Message(message) if message.is_empty() => {}
-            slash::Line::Message(message) => {
+            // Lines are read one after the other here: afterwards is now.
+            slash::Line::Message(message) | slash::Line::After(Some(message)) => {
                 match turn(&mut talk, &message, words, &mut lines, &mut wishes).await {
                     Ok(Some(status)) => last = Exit::of(status),
                     Ok(None) => return Ok(Exit::Cancelled),
@@ -74,15 +77,17 @@ async fn turn(
 ) -> Result<Option<TurnStatus>, Stopped> {
     let mut turn = talk.say(message).await.map_err(Stopped::Failure)?;
     let mut plain = Plain::new(words);
-    let mut asking = Asking::new(turn.control(), words);
+    let mut asking = Asking::new(turn.control(), talk.world.app.clone(), words);
     let mut status = TurnStatus::Interrupted;
     let mut cancelled = false;
     loop {
         let event = tokio::select! {
             event = turn.next() => event,
             answer = lines.recv(), if asking.is_open() => {
-                // An input that has ended says no.
-                asking.give(answer.as_deref().unwrap_or("")).await;
+                match answer {
+                    Some(line) => asking.give(&line).await,
+                    None => asking.leave().await,
+                }
                 continue;
             }
             _ = wishes.recv() => {
@@ -132,8 +137,14 @@ async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
             return;
         }
         slash::Line::Tools => {
-            for tool in talk.world.offered() {
-                println!("  {}  {}  {}", tool.name, tool.effect, tool.description);
+            for line in super::listing::tools(&talk.world.offered(), words, LIST_COLUMNS) {
+                println!("{}", line.plain());
+            }
+            return;
+        }
+        slash::Line::Sources => {
+            for line in super::listing::sources(&talk.world, words, LIST_COLUMNS) {
+                println!("{}", line.plain());
             }
             return;
         }

@@ -1,6 +1,8 @@
 //! The chat on a real terminal: keys in, frames out, a turn in between.
 
-use super::screen::{Reply, Screen, Wish};
+use super::answering;
+use super::dialog::Reply;
+use super::screen::{Screen, Wish};
 use super::slash;
 use super::transcript::Reasoning;
 use super::{Talk, greeting};
@@ -8,13 +10,13 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::messages::{self, Words};
 use crate::picture::Picture;
 use crate::terminal::painter::Painter;
-use crate::terminal::session::{self, RawTerminal};
+use crate::terminal::session::{self, Keys, RawTerminal};
 use crate::terminal::text::{Ink, Line, Style};
 use crossterm::event::Event as Input;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use throughline::{Decision, Event, Turn, TurnControl};
+use throughline::{Event, Turn};
 use tokio::time::MissedTickBehavior;
 
 /// Time between two frames while something moves: about 30 a second. R: T2
@@ -25,7 +27,7 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
     let (columns, rows) = crossterm::terminal::size().map_err(|error| messages::terminal_failed(&error))?;
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(|error| messages::terminal_failed(&error))?;
-    let mut keys = session::keys();
+    let mut keys = Keys::listen();
     let mut ui = Ui {
         screen: Screen::new(words, &greeting::examples(&talk.world, words)),
         painter: Painter::new(columns, rows),
@@ -44,7 +46,7 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
             painted_at = Some(Instant::now());
         }
         tokio::select! {
-            key = keys.recv() => {
+            key = keys.next() => {
                 // What a key does is seen at once.
                 painted_at = None;
                 let Some(key) = key else { break Exit::Done };
@@ -52,7 +54,21 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
                     Wish::Nothing => {}
                     Wish::Leave => break if turn.is_some() { Exit::Cancelled } else { Exit::Done },
                     Wish::Line(line) => turn = ui.line(line, &mut talk, turn).await,
-                    Wish::Answer(reply) => answer(turn.as_ref().map(Turn::control), reply).await,
+                    Wish::Answer(reply) => if let Some(turn) = &turn {
+                        let tool = ui.screen.question().map(|question| question.tool.clone());
+                        let checked = answering::check(&talk.world.app, tool.as_deref().unwrap_or(""), &reply);
+                        match checked {
+                            Ok(()) => answering::answer(&turn.control(), reply).await,
+                            Err(why) => ui.screen.refuse_edit(why),
+                        }
+                    },
+                    Wish::EditOutside(text) => ui.edit_outside(&text, &keys).await,
+                    Wish::Say(queued) => if let Some(turn) = &turn {
+                        answering::say(&turn.control(), queued).await;
+                    },
+                    Wish::TakeBack(id) => if let Some(turn) = &turn {
+                        answering::take_back(&turn.control(), id).await;
+                    },
                     Wish::Stop => if let Some(turn) = &turn {
                         // Whether it was in time is told by its events.
                         let _ = turn.cancel().await;
@@ -62,8 +78,8 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
             event = next(&mut turn) => match event {
                 Some(event) => {
                     ui.screen.apply(&event);
-                    if let Some(id) = ui.screen.allowed_beforehand() {
-                        answer(turn.as_ref().map(Turn::control), Reply::Allow(id)).await;
+                    if ui.screen.allowed_beforehand() && let Some(turn) = &turn {
+                        answering::answer(&turn.control(), Reply::ApproveAll).await;
                     }
                 }
                 None => {
@@ -96,16 +112,6 @@ async fn next(turn: &mut Option<Turn>) -> Option<Event> {
     }
 }
 
-async fn answer(control: Option<TurnControl>, reply: Reply) {
-    let Some(control) = control else { return };
-    // A turn that is over needs no answer any more.
-    let _ = match reply {
-        Reply::Allow(id) => control.answer(id, Decision::Approve, None).await,
-        Reply::Deny(id) => control.answer(id, Decision::Deny, None).await,
-        Reply::AllowAll => control.answer_all(Decision::Approve, None).await,
-    };
-}
-
 /// Milliseconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -122,6 +128,18 @@ impl Ui {
     fn paint(&mut self) -> io::Result<()> {
         let frame = self.screen.frame(now(), self.painter.columns(), self.painter.rows());
         session::write(&self.painter.frame(frame.settled, frame.live, frame.cursor))
+    }
+
+    /// Lends the terminal to the person's own program.
+    async fn edit_outside(&mut self, text: &str, keys: &Keys) {
+        let words = self.words;
+        let Some(program) = crate::external_editor::program() else {
+            return self.screen.edited_outside(Err(words.no_editor().to_owned()));
+        };
+        let text = text.to_owned();
+        let clear = self.painter.clear();
+        let edited = keys.lend(move || crate::external_editor::edit(&program, &text), &clear).await;
+        self.screen.edited_outside(edited.map_err(|error| error.to_string()));
     }
 
     fn input(&mut self, input: Input) -> Wish {
@@ -146,7 +164,13 @@ impl Ui {
             slash::Line::Message(message) => {
                 self.screen.begin(&message, self.painter.columns(), now());
                 match talk.say(&message).await {
-                    Ok(turn) => return Some(turn),
+                    Ok(turn) => {
+                        // What was written for a step that never came waits for one of this turn.
+                        for queued in self.screen.waiting_for_step() {
+                            answering::say(&turn.control(), queued).await;
+                        }
+                        return Some(turn);
+                    }
                     Err(failure) => {
                         self.screen.end(now(), self.painter.columns());
                         self.failed(&failure);
@@ -161,6 +185,8 @@ impl Ui {
                 }));
             }
             slash::Line::Tools => self.tools(talk),
+            slash::Line::Sources => self.sources(talk),
+            slash::Line::After(_) => self.say(words.after_usage()),
             slash::Line::Thinking => {
                 let full = self.screen.reasoning == Reasoning::Folded;
                 self.screen.reasoning = if full { Reasoning::Full } else { Reasoning::Folded };
@@ -216,14 +242,13 @@ impl Ui {
         if offered.is_empty() {
             return self.say(self.words.no_tools());
         }
-        let width = offered.iter().map(|tool| tool.name.len()).max().unwrap_or(0);
         let columns = self.painter.columns();
-        self.note(offered.iter().map(|tool| {
-            let mut line = Line::new(&format!("  {:<width$}", tool.name), Style::ink(Ink::Cyan));
-            line.push(&format!("  {:<10}", tool.effect), Style::DIM);
-            line.push(&tool.description, Style::PLAIN);
-            line.truncated(columns)
-        }));
+        self.note(super::listing::tools(&offered, self.words, columns));
+    }
+
+    fn sources(&mut self, talk: &Talk) {
+        let columns = self.painter.columns();
+        self.note(super::listing::sources(&talk.world, self.words, columns));
     }
 
     fn say(&mut self, text: &str) {

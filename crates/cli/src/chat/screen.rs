@@ -1,5 +1,8 @@
 //! The state of the chat's screen: what a key means now, and what the next frame shows. No IO.
 
+use super::dialog::{Dialog, Pressed, Reply};
+use super::question::Question;
+use super::queue::{Queue, Queued};
 use super::slash;
 use super::transcript::{Reasoning, Transcript};
 use crate::messages::Words;
@@ -8,18 +11,16 @@ use crate::terminal::line_editor::{Edit, Had, LineEditor};
 use crate::terminal::painter::CursorAt;
 use crate::terminal::text::{Ink, Line, Style};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use std::collections::VecDeque;
-use throughline_engine::{ApprovalId, Event};
+use std::collections::HashSet;
+use throughline_engine::{ApprovalId, Event, EventKind, UserMessageId, When};
 
-/// Messages that may be written ahead.
-const QUEUED_MAX: usize = 16;
 /// Lines that stand around a question: a blank one each side, the status, the line to write in with its hint, one
 /// more for the card.
 const ROWS_BESIDE_QUESTION: usize = 7;
 const PROMPT: &str = "› ";
 
 /// What the person wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
     /// Nothing but what the screen does by itself.
     Nothing,
@@ -27,21 +28,16 @@ pub enum Wish {
     Line(slash::Line),
     /// A question is answered.
     Answer(Reply),
+    /// Arguments are to be edited in the person's own program.
+    EditOutside(String),
+    /// A message goes into the running turn.
+    Say(Queued),
+    /// It is taken back.
+    TakeBack(UserMessageId),
     /// The turn is to stop.
     Stop,
     /// Leave, stopping what runs.
     Leave,
-}
-
-/// An answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// Run this one.
-    Allow(ApprovalId),
-    /// Do not.
-    Deny(ApprovalId),
-    /// Run this one and all that ask in this turn.
-    AllowAll,
 }
 
 /// Everything that is on the screen or about to be.
@@ -54,9 +50,13 @@ pub struct Screen {
     stopping: bool,
     /// Everything that asks in this turn is allowed.
     allowing_all: bool,
+    /// The question that is being answered.
+    dialog: Option<Dialog>,
+    /// Questions put aside: they wait without being shown.
+    aside: HashSet<ApprovalId>,
     /// Ctrl-C was pressed at an empty line: once more leaves.
     leaving: bool,
-    queued: VecDeque<String>,
+    queue: Queue,
     /// Final lines not yet painted.
     settled: Vec<Line>,
     /// The question that was printed because it is longer than the screen.
@@ -90,7 +90,9 @@ impl Screen {
             stopping: false,
             allowing_all: false,
             leaving: false,
-            queued: VecDeque::new(),
+            dialog: None,
+            aside: HashSet::new(),
+            queue: Queue::default(),
             settled: Vec::new(),
             printed: None,
             attached: Vec::new(),
@@ -119,13 +121,14 @@ impl Screen {
         }
         self.settled.push(Line::default());
         self.turn = Some(Transcript::new(self.words, self.reasoning, now));
-        (self.stopping, self.allowing_all) = (false, false);
+        (self.stopping, self.allowing_all, self.dialog) = (false, false, None);
+        self.aside.clear();
     }
 
-    /// A question that has been answered beforehand.
-    pub fn allowed_beforehand(&self) -> Option<ApprovalId> {
-        let question = self.turn.as_ref()?.question()?;
-        self.allowing_all.then(|| question.id.clone())
+    /// Questions that have been answered beforehand.
+    pub fn allowed_beforehand(&self) -> bool {
+        let asked = self.turn.as_ref().map_or(&[][..], Transcript::questions);
+        self.allowing_all && asked.iter().any(Question::is_approval)
     }
 
     /// A turn is under way.
@@ -138,6 +141,45 @@ impl Screen {
         if let Some(turn) = &mut self.turn {
             turn.apply(event);
         }
+        self.queue.apply(event);
+        if let EventKind::Problem { code, excerpt, .. } = &event.kind
+            && matches!(code.as_str(), "invalid_edit" | "stale_answer")
+            && let Some(dialog) = self.dialog.as_mut().filter(|dialog| dialog.is_sent())
+        {
+            dialog.refuse(excerpt.clone());
+        }
+        self.follow_questions();
+    }
+
+    /// The arguments that a person wrote do not fit the tool.
+    pub fn refuse_edit(&mut self, why: String) {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.refuse(why);
+        }
+    }
+
+    /// What the person's own program made of the arguments.
+    pub fn edited_outside(&mut self, text: Result<String, String>) {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.edited_outside(text);
+        }
+    }
+
+    /// The question that is shown.
+    pub fn question(&self) -> Option<&Question> {
+        let dialog = self.dialog.as_ref()?;
+        self.turn.as_ref()?.questions().iter().find(|question| question.id == *dialog.id())
+    }
+
+    /// The dialog belongs to a question that waits: the first one that was not put aside, unless it has gone on already.
+    fn follow_questions(&mut self) {
+        let questions = self.turn.as_ref().map_or(&[][..], Transcript::questions);
+        let waits = |dialog: &Dialog| questions.iter().any(|question| question.id == *dialog.id());
+        if self.dialog.as_ref().is_some_and(waits) {
+            return;
+        }
+        let next = questions.iter().find(|question| !self.aside.contains(&question.id));
+        self.dialog = next.map(|question| Dialog::new(question, self.words));
     }
 
     /// The turn is over: everything of it becomes final. Gives the message that was written meanwhile, if one was.
@@ -152,11 +194,16 @@ impl Screen {
                 self.settled.extend(footer.iter().map(|line| line.truncated(columns)));
             }
         }
-        if self.stopping {
-            self.queued.clear();
+        (self.dialog, self.printed) = (None, None);
+        if std::mem::take(&mut self.stopping) {
+            self.queue.clear();
         }
-        self.stopping = false;
-        self.queued.pop_front()
+        self.queue.pop()
+    }
+
+    /// Messages that wait for a step of the running turn.
+    pub fn waiting_for_step(&self) -> Vec<Queued> {
+        self.queue.for_step()
     }
 
     /// The last lines: what there is of a turn that is left stays on the screen.
@@ -167,17 +214,15 @@ impl Screen {
 
     /// Takes pasted text.
     pub fn paste(&mut self, text: &str) {
-        self.editor.paste(text);
+        if !self.dialog.as_mut().is_some_and(|dialog| dialog.paste(text)) {
+            self.editor.paste(text);
+        }
     }
 
     /// What a key means now.
     pub fn key(&mut self, key: KeyEvent) -> Wish {
         if key.kind == KeyEventKind::Release {
             return Wish::Nothing;
-        }
-        if let Some(reply) = self.reply(key) {
-            self.allowing_all |= reply == Reply::AllowAll;
-            return Wish::Answer(reply);
         }
         // While a turn runs Ctrl-C is about the turn: what has been written meanwhile stays.
         if self.is_running()
@@ -188,6 +233,9 @@ impl Screen {
                 false => Wish::Stop,
                 true => Wish::Leave,
             };
+        }
+        if let Some(wish) = self.answered(key).or_else(|| self.steered(key)) {
+            return wish;
         }
         let edit = self.editor.key(key);
         if !matches!(edit, Edit::Interrupted(_)) {
@@ -202,97 +250,188 @@ impl Screen {
                 self.leaving = true;
                 Wish::Nothing
             }
-            Edit::Submitted(text) => self.submitted(text),
+            Edit::Submitted(text) => self.submitted(text, When::NextStep),
         }
     }
 
-    /// Single keys answer a question while nothing is being written.
-    fn reply(&self, key: KeyEvent) -> Option<Reply> {
-        let question = self.turn.as_ref()?.question()?;
-        if !self.editor.is_empty() || key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+    /// Keys that belong to a question: all of them while its answer is being written, single ones while nothing is.
+    fn answered(&mut self, key: KeyEvent) -> Option<Wish> {
+        if key.code == KeyCode::Esc && self.dialog.is_none() && !self.aside.is_empty() {
+            self.aside.clear();
+            self.follow_questions();
+            return Some(Wish::Nothing);
+        }
+        let question = self.question()?.clone();
+        let dialog = self.dialog.as_mut()?;
+        if !dialog.is_writing() && !self.editor.is_empty() {
+            return None;
+        }
+        match dialog.key(key, &question) {
+            Pressed::Ignored if dialog.is_writing() => Some(Wish::Nothing),
+            Pressed::Ignored => None,
+            Pressed::Changed => Some(Wish::Nothing),
+            Pressed::Next => {
+                self.next_question();
+                Some(Wish::Nothing)
+            }
+            Pressed::Later => {
+                self.aside.insert(question.id);
+                self.dialog = None;
+                self.follow_questions();
+                Some(Wish::Nothing)
+            }
+            Pressed::EditOutside(text) => Some(Wish::EditOutside(text)),
+            Pressed::Reply(reply) => {
+                self.allowing_all |= reply == Reply::ApproveAll;
+                Some(Wish::Answer(reply))
+            }
+        }
+    }
+
+    fn next_question(&mut self) {
+        let questions = self.turn.as_ref().map_or(&[][..], Transcript::questions);
+        let shown = self.dialog.as_ref().map(Dialog::id);
+        let at = questions.iter().position(|question| Some(&question.id) == shown).unwrap_or(0);
+        let next = questions.get((at + 1) % questions.len().max(1));
+        self.dialog = next.map(|question| Dialog::new(question, self.words));
+    }
+
+    /// Keys about messages that go into the running turn: Alt-Enter sends for afterwards, Up takes the last one back.
+    /// R: T14
+    fn steered(&mut self, key: KeyEvent) -> Option<Wish> {
+        if !self.is_running() {
             return None;
         }
         match key.code {
-            KeyCode::Char('y' | 'Y') => Some(Reply::Allow(question.id.clone())),
-            KeyCode::Char('n' | 'N') => Some(Reply::Deny(question.id.clone())),
-            KeyCode::Char('a' | 'A') => Some(Reply::AllowAll),
+            KeyCode::Enter if key.modifiers.contains(KeyModifiers::ALT) => match self.editor.submit() {
+                Edit::Submitted(text) => Some(self.submitted(text, When::AfterTurn)),
+                _ => Some(Wish::Nothing),
+            },
+            KeyCode::Up if self.editor.is_empty() => {
+                let taken = self.queue.take_back()?;
+                self.editor.fill(&taken.text);
+                Some(match taken.when {
+                    When::NextStep => Wish::TakeBack(taken.id),
+                    When::AfterTurn => Wish::Nothing,
+                })
+            }
             _ => None,
         }
     }
 
-    fn submitted(&mut self, text: String) -> Wish {
-        match slash::parse(&text) {
-            slash::Line::Quit => Wish::Leave,
-            slash::Line::Message(message) if self.is_running() => {
-                if self.queued.len() < QUEUED_MAX {
-                    self.queued.push_back(message);
-                }
+    fn submitted(&mut self, text: String, when: When) -> Wish {
+        match (slash::parse(&text), self.is_running()) {
+            (slash::Line::Quit, _) => Wish::Leave,
+            (slash::Line::Message(message), true) => self.said(message, when),
+            (slash::Line::After(Some(message)), true) => self.said(message, When::AfterTurn),
+            (slash::Line::After(Some(message)), false) => Wish::Line(slash::Line::Message(message)),
+            (line, _) => Wish::Line(line),
+        }
+    }
+
+    fn said(&mut self, message: String, when: When) -> Wish {
+        match self.queue.push(message, when) {
+            Ok(queued) if when == When::NextStep => Wish::Say(queued),
+            Ok(_) => Wish::Nothing,
+            // Nothing is lost: what does not fit stays in the line.
+            Err(message) => {
+                self.editor.fill(&message);
                 Wish::Nothing
             }
-            line => Wish::Line(line),
         }
     }
 
     /// What the next frame shows. Final lines are given once.
     pub fn frame(&mut self, now: i64, columns: usize, rows: usize) -> Frame {
         let mut frame = Frame { settled: std::mem::take(&mut self.settled), ..Frame::default() };
+        let words = self.words;
         let running = self.turn.is_some();
-        if let Some(turn) = &mut self.turn {
+        if self.turn.is_some() {
+            let question = self.question().cloned();
+            let mut printed = Vec::new();
+            let (asking, cursor) = match &question {
+                Some(question) => self.asking(question, now, columns, rows, &mut printed),
+                None => (Vec::new(), None),
+            };
+            let Some(turn) = &mut self.turn else { return frame };
             let shown = turn.show(now, columns);
             frame.settled.extend(shown.settled);
+            frame.settled.extend(printed);
             frame.live.extend(shown.live);
-            let mut question = turn.question_lines(columns);
-            // All of what is to be allowed must be there to be read: what the screen cannot hold is printed.
-            if question.len() + ROWS_BESIDE_QUESTION > rows {
-                let keys = question.pop();
-                let id = turn.question().map(|question| question.id.clone());
-                if self.printed != id {
-                    frame.settled.extend(question);
-                    self.printed = id;
-                }
-                question = keys.into_iter().collect();
-            }
             frame.live.push(Line::default());
-            if !question.is_empty() {
-                frame.live.extend(question);
+            if !asking.is_empty() {
+                let top = frame.live.len();
+                frame.cursor = cursor.map(|cursor| CursorAt { row: top + cursor.row, ..cursor });
+                frame.live.extend(asking);
                 frame.live.push(Line::default());
             }
-            frame.live.push(status(turn, self.stopping, self.words, now).truncated(columns));
-            for message in &self.queued {
-                let mut line = Line::new(&format!("{} ", self.words.queued_next()), Style::DIM);
-                line.push(PROMPT, Style::DIM);
-                line.push(&message.replace('\n', " "), Style::DIM);
-                frame.live.push(line.truncated(columns));
-            }
+            frame.live.push(status(turn, self.stopping, question.is_some(), words, now).truncated(columns));
+            frame.live.extend(self.queue.lines(words).map(|line| line.truncated(columns)));
         } else {
             frame.live.push(Line::default());
             for name in &self.attached {
-                let line = format!("  ▣ {name} ({})", self.words.image_attached());
+                let line = format!("  ▣ {name} ({})", words.image_attached());
                 frame.live.push(Line::new(&line, Style::DIM).truncated(columns));
             }
         }
         // While a turn runs, the line to write in appears with the first key.
-        if !running || !self.editor.is_empty() {
+        if frame.cursor.is_none() && (!running || !self.editor.is_empty()) {
             let (lines, cursor) = self.editor.view(PROMPT, self.placeholder, columns);
             frame.cursor = Some(CursorAt { row: frame.live.len() + cursor.row, ..cursor });
             frame.live.extend(lines);
             if self.leaving {
-                frame.live.push(Line::new(&format!("  {}", self.words.leave_hint()), Style::DIM));
+                frame.live.push(Line::new(&format!("  {}", words.leave_hint()), Style::DIM));
             } else if running {
-                let hint = format!("  {}", self.words.placeholder_running());
+                let hint = format!("  {}", words.placeholder_running());
                 frame.live.push(Line::new(&hint, Style::DIM).truncated(columns));
             }
         }
         frame
     }
+
+    /// The question and how far its answer is. All of what is to be decided on must be there to be read: what the
+    /// screen cannot hold is printed, once.
+    fn asking(
+        &mut self,
+        question: &Question,
+        now: i64,
+        columns: usize,
+        rows: usize,
+        settled: &mut Vec<Line>,
+    ) -> (Vec<Line>, Option<CursorAt>) {
+        let (Some(dialog), Some(turn)) = (&self.dialog, &self.turn) else { return (Vec::new(), None) };
+        let questions = turn.questions();
+        let at = questions.iter().position(|one| one.id == question.id).unwrap_or(0);
+        let bar = Line::new("┃ ", Style::ink(Ink::Yellow));
+        let room = columns.saturating_sub(2);
+        let barred = |line: Line| line.after(&bar);
+        let whole = question.lines(now, (at, questions.len()), self.words);
+        let mut lines: Vec<Line> = whole.iter().flat_map(|line| line.wrapped(room)).map(barred).collect();
+        let (answer, cursor) = dialog.lines(question, questions.len(), room);
+        if lines.len() + answer.len() + ROWS_BESIDE_QUESTION > rows {
+            if self.printed.as_ref() != Some(&question.id) {
+                settled.extend(lines.iter().cloned());
+                self.printed = Some(question.id.clone());
+            }
+            // Which one it is, and its time, stay in sight.
+            lines.truncate(2);
+        }
+        let cursor = cursor.map(|at| CursorAt { row: at.row + lines.len(), column: at.column + 2 });
+        lines.extend(answer.into_iter().map(barred));
+        (lines, cursor)
+    }
 }
 
 /// Spinner, what is going on, for how long, and how to stop it.
-fn status(turn: &Transcript, stopping: bool, words: Words, now: i64) -> Line {
-    let waiting = turn.question().is_some();
+fn status(turn: &Transcript, stopping: bool, asking: bool, words: Words, now: i64) -> Line {
+    let waiting = !turn.questions().is_empty();
     let ink = if waiting || stopping { Ink::Yellow } else { Ink::Cyan };
     let mut line = Line::new(if waiting { "?" } else { spinner(now) }, Style::bold_ink(ink));
-    let what = if stopping { words.stopping().to_owned() } else { turn.status(now) };
+    let what = match (stopping, waiting && !asking) {
+        (true, _) => words.stopping().to_owned(),
+        (false, true) => words.later_hint().to_owned(),
+        (false, false) => turn.status(now),
+    };
     line.push(&format!(" {what}"), Style::ink(ink));
     let hint = if stopping { words.leave_hint() } else { words.stop_hint() };
     line.push(&format!(" · {} · {hint}", turn.elapsed(now)), Style::DIM);
@@ -389,34 +528,89 @@ mod tests {
     fn a_message_written_ahead_goes_out_next() {
         let mut screen = screen();
         screen.begin("one", 60, 1_000);
-        assert_eq!(typed(&mut screen, "two\n"), Wish::Nothing);
-        assert_eq!(lines(&screen.frame(1_000, 60, 24).live)[2], "next › two");
+        let said = typed(&mut screen, "two\n");
+        assert!(matches!(&said, Wish::Say(queued) if queued.text == "two"), "{said:?}");
+        assert_eq!(lines(&screen.frame(1_000, 60, 24).live)[2], "next step › two  (Up takes it back)");
         assert_eq!(screen.end(1_000, 60).as_deref(), Some("two"));
         screen.begin("two", 60, 1_000);
         typed(&mut screen, "three\n^");
         assert_eq!(screen.end(1_000, 60), None, "stopping throws away what was to follow");
     }
 
+    // R: T14
     #[test]
-    fn single_keys_answer_a_question() {
-        for (key, expect) in
-            [("y", Reply::Allow("q".into())), ("n", Reply::Deny("q".into())), ("A", Reply::AllowAll)]
-        {
-            assert_eq!(typed(&mut asking(), key), Wish::Answer(expect));
-        }
+    fn what_waits_can_be_taken_back_and_is_gone_once_it_is_taken_in() {
+        let mut screen = screen();
+        screen.begin("one", 60, 1_000);
+        typed(&mut screen, "two\n");
+        typed(&mut screen, "/after three\n");
+        typed(&mut screen, "four");
+        let alt_enter = KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT);
+        assert_eq!(screen.key(alt_enter), Wish::Nothing);
+        let waiting = |screen: &mut Screen| lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
+        assert_eq!(
+            waiting(&mut screen),
+            "next step › two|afterwards › three|afterwards › four  (Up takes it back)"
+        );
+        let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
+        assert_eq!(screen.key(up), Wish::Nothing);
+        assert!(waiting(&mut screen).contains("› four"), "it is in the line again");
+        typed(&mut screen, "^");
+        let mut screen = self::screen();
+        screen.begin("one", 60, 1_000);
+        typed(&mut screen, "two\n");
+        let taken = screen.key(up);
+        assert_eq!(taken, Wish::TakeBack("said_1".into()));
+        let again = typed(&mut screen, "!\n");
+        assert!(matches!(&again, Wish::Say(queued) if queued.text == "two!"), "{again:?}");
+        event(
+            &mut screen,
+            1,
+            r#"{"type":"user_message","block":0,"id":"said_2","input":[{"type":"text","text":"two!"}]}"#,
+        );
+        let frame = screen.frame(1_000, 60, 24);
+        assert_eq!(lines(&frame.settled).last().map(String::as_str), Some("› two!"));
+        assert_eq!(screen.end(1_000, 60), None);
+    }
+
+    // R: A2
+    #[test]
+    fn keys_answer_the_question_that_is_shown() {
+        let approved = |screen: &mut Screen, key| match typed(screen, key) {
+            Wish::Answer(reply) => reply,
+            other => panic!("{key}: {other:?}"),
+        };
+        assert!(matches!(approved(&mut asking(), "a"), Reply::Decide(id, _) if id == "q".into()));
+        assert!(matches!(approved(&mut asking(), "dnot now\n"), Reply::Decide(id, _) if id == "q".into()));
         let mut screen = asking();
-        assert_eq!(screen.allowed_beforehand(), None);
-        typed(&mut screen, "a");
-        assert_eq!(screen.allowed_beforehand(), Some("q".into()));
+        assert!(!screen.allowed_beforehand());
+        assert_eq!(approved(&mut screen, "A"), Reply::ApproveAll);
+        assert!(screen.allowed_beforehand());
         let mut screen = asking();
         let live = lines(&screen.frame(1_000, 60, 24).live).join("\n");
         assert!(live.contains("┃ Allow this call?  x.y") && live.contains("? waiting for you"), "{live}");
-        let frame = asking().frame(1_000, 60, 9);
-        assert!(
-            lines(&frame.settled).join("\n").contains("┃ Allow this call?  x.y"),
-            "too long for the screen: printed"
-        );
-        assert!(lines(&frame.live).join("\n").contains("[y] allow"));
-        assert_eq!(typed(&mut screen, "my"), Wish::Nothing, "what is being written is no answer");
+        assert_eq!(typed(&mut screen, "ma"), Wish::Nothing, "what is being written is no answer");
+    }
+
+    #[test]
+    fn a_question_is_put_aside_and_comes_back() {
+        let mut screen = asking();
+        let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+        assert_eq!(screen.key(esc), Wish::Nothing);
+        let live = lines(&screen.frame(1_000, 60, 24).live).join("\n");
+        assert!(!live.contains('┃') && live.contains("a question waits · Esc shows it"), "{live}");
+        assert!(matches!(typed(&mut screen, "and\n"), Wish::Say(_)), "meanwhile one can write");
+        screen.key(esc);
+        assert!(lines(&screen.frame(1_000, 60, 24).live).join("\n").contains("┃ Allow this call?  x.y"));
+    }
+
+    #[test]
+    fn a_question_longer_than_the_screen_is_printed_once() {
+        let mut screen = asking();
+        let frame = screen.frame(1_000, 60, 9);
+        assert!(lines(&frame.settled).join("\n").contains("┃ Allow this call?  x.y"), "{frame:?}");
+        assert!(lines(&frame.live).join("\n").contains("[a] approve"), "{frame:?}");
+        let again = screen.frame(1_000, 60, 9);
+        assert_eq!(lines(&again.settled), [""; 0]);
     }
 }

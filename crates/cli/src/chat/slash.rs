@@ -17,6 +17,10 @@ pub enum Line {
     Image(Option<String>),
     /// Reasoning in full, or folded.
     Thinking,
+    /// Where tools come from, and what is wrong there.
+    Sources,
+    /// A message for after the running turn; none = the usage.
+    After(Option<String>),
     /// Leave.
     Quit,
     /// No such command.
@@ -24,7 +28,8 @@ pub enum Line {
 }
 
 /// Names that Tab completes to.
-pub const NAMES: [&str; 7] = ["/help", "/tools", "/model", "/mode", "/image", "/thinking", "/quit"];
+pub const NAMES: [&str; 9] =
+    ["/help", "/tools", "/sources", "/model", "/mode", "/image", "/after", "/thinking", "/quit"];
 
 /// Reads a line. `//` begins a message with a slash; a path such as `/etc/hosts` is no command either.
 pub fn parse(line: &str) -> Line {
@@ -40,6 +45,8 @@ pub fn parse(line: &str) -> Line {
     match name {
         "/help" | "/?" => Line::Help,
         "/tools" => Line::Tools,
+        "/sources" => Line::Sources,
+        "/after" => Line::After(argument),
         "/model" => Line::Model(argument),
         "/mode" => Line::Mode(argument),
         "/image" => Line::Image(argument),
@@ -67,6 +74,8 @@ mod tests {
             ("/mode native", Line::Mode(Some("native".into()))),
             ("/image ./a picture.png", Line::Image(Some("./a picture.png".into()))),
             ("/image", Line::Image(None)),
+            ("/after and then sum it up", Line::After(Some("and then sum it up".into()))),
+            ("/sources", Line::Sources),
             ("/thinking", Line::Thinking),
             ("/q", Line::Quit),
             ("/nonsense", Line::Unknown),

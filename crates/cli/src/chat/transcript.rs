@@ -1,15 +1,16 @@
 //! What the terminal shows of a turn: a fold of its events to lines, settled from the top.
 
 use super::block::{Block, Thinking};
-use super::wording::{finish_card, full_arguments, summary, totals};
+use super::question::{Question, Wants};
+use super::wording::{
+    allowed_by, changed, edited_input, finish_card, full_arguments, remembered_as, summary, totals,
+};
 use crate::messages::Words;
 use crate::terminal::card::{Card, duration};
 use crate::terminal::markdown::MarkdownStream;
-use crate::terminal::text::{Ink, Line, Style, revealing};
-use throughline_engine::{
-    ApprovalId, BlockStart, CallStatus, Event, EventKind, SessionStats, TurnStatus, WaitReason,
-};
-use throughline_wire::CallId;
+use crate::terminal::text::{Ink, Line, Style};
+use throughline_engine::{BlockStart, CallStatus, Event, EventKind, SessionStats, TurnStatus, WaitReason};
+use throughline_wire::UserPart;
 
 /// Whether reasoning is shown in full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,25 +20,6 @@ pub enum Reasoning {
     Folded,
     /// All of it.
     Full,
-}
-
-/// A call that a person is asked about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The key of the answer.
-    pub id: ApprovalId,
-    /// Which call.
-    pub call: Option<CallId>,
-    /// The tool's name.
-    pub tool: String,
-    /// What it may do.
-    pub effect: String,
-    /// What is asked.
-    pub question: String,
-    /// The rule that asks.
-    pub rule: String,
-    /// All arguments, as they would run.
-    pub arguments: String,
 }
 
 /// One turn on the screen.
@@ -91,9 +73,9 @@ impl Transcript {
         }
     }
 
-    /// The question to be answered first.
-    pub fn question(&self) -> Option<&Question> {
-        self.questions.first()
+    /// What a person is asked now, in the order in which it was asked.
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
     }
 
     /// Takes one event.
@@ -121,16 +103,25 @@ impl Transcript {
                 Some(Block::Sound { open, .. }) => *open = false,
                 _ => {}
             },
-            EventKind::ToolUse { tool_name, effect, status, input_summary, .. } => {
+            EventKind::UserMessage { input, .. } => {
+                let said = input.iter().filter_map(|part| match part {
+                    UserPart::Text { text } => Some(text.as_str()),
+                    _ => None,
+                });
+                self.blocks.push(Block::Said(said.collect::<Vec<_>>().join("\n")));
+            }
+            EventKind::ToolUse { tool_name, source, effect, status, input_summary, .. } => {
                 let mut card = Card { state: *status, ..Card::new(tool_name.as_str()) };
                 card.input.clone_from(input_summary);
-                let effect = format!("{effect:?}").to_lowercase();
+                let effect = effect.name().to_owned();
+                let source = source.clone();
                 let card = Box::new(card);
                 self.blocks.push(Block::Call {
                     id: event.tool_id.clone(),
                     card,
                     text: String::new(),
                     effect,
+                    source,
                 });
             }
             EventKind::AudioDelta { transcript, .. } => {
@@ -145,6 +136,8 @@ impl Transcript {
                 }
             }
             EventKind::Waiting { reason, until, .. } => self.activity = Activity::Waiting(*reason, *until),
+            // Said where the answer is given.
+            EventKind::Problem { code, .. } if matches!(code.as_str(), "invalid_edit" | "stale_answer") => {}
             EventKind::Problem { code, excerpt, remedy: Some(remedy), .. } => {
                 let what = if excerpt.is_empty() { code.clone() } else { format!("{code}: {excerpt}") };
                 self.blocks.push(Block::Remark { what, remedy: remedy.clone() });
@@ -163,10 +156,12 @@ impl Transcript {
         let words = self.words;
         let questions = &mut self.questions;
         let call = self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Call { id, card, text, effect } if *id == event.tool_id => Some((card, text, effect)),
+            Block::Call { id, card, text, effect, source } if *id == event.tool_id => {
+                Some((card, text, effect, source))
+            }
             _ => None,
         });
-        let Some((card, text, effect)) = call else { return };
+        let Some((card, text, effect, source)) = call else { return };
         match &event.kind {
             EventKind::ToolInputDelta { delta } => {
                 text.push_str(delta);
@@ -183,25 +178,39 @@ impl Transcript {
                 card.state = CallStatus::Queued;
                 card.state_words.clear();
             }
-            EventKind::ApprovalRequest { approval_id, question, rule, .. } => {
+            EventKind::ApprovalRequest {
+                approval_id, question, rule, expires_at, arguments_hash, ..
+            } => {
                 card.state = CallStatus::AwaitingApproval;
                 card.state_words = words.awaiting().to_owned();
                 questions.push(Question {
                     id: approval_id.clone(),
                     call: event.tool_id.clone(),
                     tool: card.name.clone(),
+                    source: source.clone(),
                     effect: effect.clone(),
                     question: question.clone(),
                     rule: rule.clone(),
-                    arguments: text.clone(),
+                    expires_at: *expires_at,
+                    arguments_hash: arguments_hash.clone(),
+                    wants: Wants::Approval { arguments: text.clone() },
                 });
             }
-            EventKind::ApprovalResolved { approval_id, .. } => {
+            EventKind::ApprovalResolved { approval_id, arguments, arguments_diff, remember, .. } => {
                 questions.retain(|question| question.id != *approval_id);
                 card.state = CallStatus::Queued;
                 card.state_words.clear();
+                if let Some(arguments) = arguments {
+                    *text = full_arguments(&edited_input(arguments));
+                    card.input = arguments.to_string();
+                }
+                card.notes.extend(arguments_diff.as_ref().map(|diff| changed(diff, words)));
+                card.notes.extend(remember.as_deref().and_then(|scope| remembered_as(scope, words)));
             }
-            EventKind::ToolStart { .. } => {
+            EventKind::ToolRedefined { .. } => card.notes.push(words.redefined().to_owned()),
+            EventKind::ToolStart { rule, .. } => {
+                // What runs because of its effect needs no explanation.
+                card.notes.extend(rule.as_deref().and_then(|rule| allowed_by(rule, words)));
                 card.state = CallStatus::Running;
                 card.state_words.clear();
                 card.started_at = Some(event.timestamp);
@@ -248,34 +257,6 @@ impl Transcript {
             shown.live.extend(lines);
         }
         shown
-    }
-
-    /// The question with everything that is to be decided on, in lines.
-    pub fn question_lines(&self, columns: usize) -> Vec<Line> {
-        let Some(question) = self.question() else { return Vec::new() };
-        let bar = Line::new("┃ ", Style::ink(Ink::Yellow));
-        let mut head = Line::new(self.words.allow_question(), Style::bold_ink(Ink::Yellow));
-        head.push("  ", Style::PLAIN);
-        head.push(&question.tool, Style::BOLD);
-        let mut about = Line::new(&format!("{}: {}", self.words.effect(), question.effect), Style::DIM);
-        // The fixed rule asks because of the effect, which is said already.
-        let by_effect = question.rule.starts_with("effect:");
-        if !question.rule.is_empty() && !by_effect {
-            about.push(&format!(" · {}: {}", self.words.rule(), question.rule), Style::DIM);
-        }
-        let mut lines = vec![head, about];
-        if !question.question.is_empty() && !by_effect {
-            lines.push(Line::new(&revealing(&question.question), Style::PLAIN));
-        }
-        lines.extend(
-            revealing(&question.arguments).lines().map(|line| Line::new(line, Style::ink(Ink::Cyan))),
-        );
-        lines.push(Line::new(self.words.allow_keys(), Style::BOLD));
-        lines
-            .iter()
-            .flat_map(|line| line.wrapped(columns.saturating_sub(2)))
-            .map(|line| line.after(&bar))
-            .collect()
     }
 
     /// What is going on, in one line.
@@ -516,22 +497,24 @@ It is sunny.
         let mut screen = Screen::new(60, 20);
         screen.events(
             r#"
-            {"type":"tool_use","block":0,"tool_id":"a","tool_name":"demo.calendar","wire_name":"demo_calendar","effect":"write","status":"preparing","slot":0,"position":0}
+            {"type":"tool_use","block":0,"tool_id":"a","tool_name":"demo.calendar","wire_name":"demo_calendar","source":"builtin","effect":"write","status":"preparing","slot":0,"position":0}
             {"type":"tool_input","block":0,"tool_id":"a","arguments":{"title":"a\u202eb"},"seal":"explicit","input_summary":"title: …"}
-            {"type":"approval_request","block":0,"tool_id":"a","approval_id":"q","question":"","rule":"writes ask","arguments_hash":"x"}
+            {"type":"approval_request","block":0,"tool_id":"a","approval_id":"q","question":"May I?","rule":"rule:2 ask demo.*","expires_at":300000,"arguments_hash":"x"}
             "#,
         );
         screen.check("? demo.calendar  title: …                            may I?\n[waiting for you]");
-        let lines: Vec<String> = screen.transcript.question_lines(59).iter().map(Line::plain).collect();
+        let question = &screen.transcript.questions()[0];
+        let lines: Vec<String> =
+            question.lines(0, (0, 1), Words(Lang::English)).iter().map(Line::plain).collect();
         assert_eq!(
             lines,
             [
-                "┃ Allow this call?  demo.calendar",
-                "┃ effect: write · rule: writes ask",
-                "┃ {",
-                "┃   \"title\": \"a⟨U+202E⟩b\"",
-                "┃ }",
-                "┃ [y] allow   [n] deny   [a] allow all of this turn",
+                "Allow this call?  demo.calendar",
+                "from builtin · effect: write · rule: rule:2 ask demo.* · 5 min 00 s left",
+                "May I?",
+                "{",
+                "  \"title\": \"a⟨U+202E⟩b\"",
+                "}",
             ]
         );
         screen.events(
@@ -540,7 +523,7 @@ It is sunny.
             {"type":"tool_result","block":0,"tool_id":"a","status":"denied","error":{"code":"denied","message":"not now"}}
             "#,
         );
-        assert!(screen.transcript.question().is_none());
+        assert_eq!(screen.transcript.questions(), []);
         screen
             .check("⊘ demo.calendar  title: …                            denied\n  └ not now\n[connecting]");
     }

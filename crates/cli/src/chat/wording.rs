@@ -3,6 +3,7 @@
 use crate::messages::Words;
 use crate::terminal::card::{Card, duration};
 use crate::terminal::text::{Ink, Line, Style};
+use serde_json::Value;
 use throughline_engine::{CallStatus, Fault, SessionStats, ToolInput, ToolResult};
 
 /// What a turn came to, in one line.
@@ -38,11 +39,56 @@ pub fn summary(input: &ToolInput) -> String {
     }
 }
 
+/// Arguments as a person left them.
+pub fn edited_input(arguments: &Value) -> ToolInput {
+    ToolInput { arguments: Some(arguments.clone()), ..ToolInput::default() }
+}
+
+/// "you changed: city "Paris" → "Oslo"".
+pub fn changed(diff: &Value, words: Words) -> String {
+    let side = |change: &Value, side: &str| change.get(side).map_or_else(|| "–".to_owned(), Value::to_string);
+    let place = |change: &Value| {
+        let path = change.get("path").and_then(Value::as_str).unwrap_or_default();
+        path.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
+    };
+    let one = |change: &Value| {
+        format!("{} {} → {}", place(change), side(change, "from"), side(change, "to")).trim_start().to_owned()
+    };
+    let changes: Vec<String> = diff.as_array().into_iter().flatten().map(one).collect();
+    format!("{}: {}", words.you_changed(), changes.join(" · "))
+}
+
+/// What is kept of an answer; nothing, if it was for this call.
+pub fn remembered_as(scope: &str, words: Words) -> Option<String> {
+    match scope {
+        "turn" => Some(words.remembered_turn().to_owned()),
+        "conversation" => Some(words.remembered_conversation().to_owned()),
+        "always" => Some(words.remembered_always().to_owned()),
+        _ => None,
+    }
+}
+
+/// The rule that let a call run, if it is one that somebody made.
+pub fn allowed_by(rule: &str, words: Words) -> Option<String> {
+    let made = rule.starts_with("rule:") || rule.starts_with("remembered:");
+    made.then(|| format!("{} {rule}", words.allowed_by()))
+}
+
+/// The rule that denied a call.
+fn denied_by(rule: &str, words: Words) -> String {
+    format!("{} {rule}", words.denied_by())
+}
+
 /// Puts the outcome on the card.
 pub fn finish_card(card: &mut Card, result: &ToolResult, words: Words) {
     card.state = result.status;
     card.duration_ms = result.duration_ms;
     card.state_words = state_words(result.status, words).to_owned();
+    if result.status == CallStatus::Denied
+        && let Some(rule) = result.rule.as_deref().filter(|rule| rule.starts_with("rule:"))
+    {
+        card.notes.push(denied_by(rule, words));
+    }
     card.detail = match result.status {
         CallStatus::Success => result.output.clone().unwrap_or_else(|| result.output_summary.clone()),
         _ => why(result, words),

@@ -42,6 +42,7 @@ macro_rules! words {
         }
     };
 }
+pub(super) use words;
 
 words! {
     connecting: "connecting", "连接中";
@@ -60,10 +61,13 @@ words! {
     leave_hint: "Ctrl-C again leaves", "再按 Ctrl-C 退出";
     placeholder: "Say something, Tab for an example, /help for help", "说点什么，Tab 给出示例，/help 查看帮助";
     placeholder_plain: "Say something, /help for help", "说点什么，/help 查看帮助";
-    placeholder_running: "Write the next message; Enter sends it when this one is done", "可以先写下一条，回车后会在这一条结束时发送";
-    queued_next: "next", "下一条";
-    allow_question: "Allow this call?", "允许这次调用吗？";
-    allow_keys: "[y] allow   [n] deny   [a] allow all of this turn", "[y] 允许   [n] 拒绝   [a] 本轮全部允许";
+    placeholder_running: "Enter: for the next step · Alt-Enter: after this reply", "回车：下一步就告诉模型 · Alt-Enter：这一轮结束后再发";
+    queued_step: "next step", "下一步";
+    queued_after: "afterwards", "结束后";
+    take_back_hint: "(Up takes it back)", "（按上方向键取回）";
+    after_usage: "usage: /after MESSAGE (sent when this reply is done)", "用法：/after 消息（这一轮结束后发送）";
+    tool_runs: "runs", "直接执行";
+    tool_asks_first: "asks", "先询问";
     rule: "rule", "规则";
     effect: "effect", "作用";
     denied: "denied", "已拒绝";
@@ -112,6 +116,15 @@ impl Words {
             (Lang::English, 1) => "running 1 tool".to_owned(),
             (Lang::English, count) => format!("running {count} tools"),
             (Lang::Chinese, count) => format!("正在运行 {count} 个工具"),
+        }
+    }
+
+    /// "3 tools".
+    pub fn tools_count(self, count: usize) -> String {
+        match (self.0, count) {
+            (Lang::English, 1) => "1 tool".to_owned(),
+            (Lang::English, count) => format!("{count} tools"),
+            (Lang::Chinese, count) => format!("{count} 个工具"),
         }
     }
 
@@ -171,27 +184,33 @@ impl Words {
     }
 
     /// The commands of the chat, each with what it does.
-    pub fn commands(self) -> [(&'static str, &'static str); 8] {
+    pub fn commands(self) -> [(&'static str, &'static str); 11] {
         match self.0 {
             Lang::English => [
                 ("/help", "this list"),
-                ("/tools", "the tools that the model may call"),
+                ("/tools", "the tools that the model may call, and what asks first"),
+                ("/sources", "where tools come from, and what is wrong there"),
                 ("/model [UPSTREAM/MODEL]", "show or change the model"),
                 ("/mode [native|text|auto]", "show or change how tools are offered"),
                 ("/image FILE", "send a picture with the next message"),
                 ("/thinking", "show reasoning in full, or fold it again"),
+                ("/after MESSAGE", "say it when the running reply is done (also Alt-Enter)"),
                 ("/quit", "leave (also Ctrl-D)"),
-                ("Alt-Enter, Ctrl-J", "a new line in the message"),
+                ("Ctrl-J", "a new line in the message (also Alt-Enter, between replies)"),
+                ("Enter while it replies", "the model hears it at its next step; Up takes it back"),
             ],
             Lang::Chinese => [
                 ("/help", "本列表"),
-                ("/tools", "模型可以调用的工具"),
+                ("/tools", "模型可以调用的工具，以及哪些会先询问"),
+                ("/sources", "工具的来源，以及那里的问题"),
                 ("/model [上游/模型]", "查看或更换模型"),
                 ("/mode [native|text|auto]", "查看或更换工具的提供方式"),
                 ("/image 文件", "随下一条消息发送图片"),
                 ("/thinking", "完整显示或折叠思考过程"),
+                ("/after 消息", "这一轮结束后再发送（也可用 Alt-Enter）"),
                 ("/quit", "退出（也可用 Ctrl-D）"),
-                ("Alt-Enter, Ctrl-J", "在消息中换行"),
+                ("Ctrl-J", "在消息中换行（回复间隙也可用 Alt-Enter）"),
+                ("回复时按回车", "模型会在下一步看到；按上方向键取回"),
             ],
         }
     }

@@ -30,6 +30,8 @@ pub struct Card {
     pub progress: Option<(f64, Option<f64>)>,
     /// What it says while it runs.
     pub message: String,
+    /// What people and rules had to do with it: one line each.
+    pub notes: Vec<String>,
     /// What came of it: summary of the output, error, reason.
     pub detail: String,
 }
@@ -46,6 +48,7 @@ impl Card {
             duration_ms: None,
             progress: None,
             message: String::new(),
+            notes: Vec::new(),
             detail: String::new(),
         }
     }
@@ -53,6 +56,11 @@ impl Card {
     /// The card at the time `now` (ms since 1970), in lines of at most `columns`.
     pub fn lines(&self, now: i64, columns: usize) -> Vec<Line> {
         let mut lines = vec![self.head(now, columns)];
+        lines.extend(self.notes.iter().map(|note| {
+            let mut line = Line::new("  ┊ ", Style::DIM);
+            line.push(&one_line(note), Style { italic: true, ..Style::DIM });
+            line.truncated(columns)
+        }));
         if self.state.is_final() {
             lines.extend(match self.state {
                 CallStatus::Success => excerpt(&self.detail, columns),

@@ -63,6 +63,17 @@ impl LineEditor {
         self.text.is_empty()
     }
 
+    /// What is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Writes this in place of what is there, the cursor behind it.
+    pub fn fill(&mut self, text: &str) {
+        self.replace(text.to_owned());
+        self.recalled = None;
+    }
+
     /// Takes pasted text: line breaks stay, so a paste never submits.
     pub fn paste(&mut self, text: &str) {
         self.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
@@ -163,7 +174,8 @@ impl LineEditor {
         (lines.collect(), cursor)
     }
 
-    fn submit(&mut self) -> Edit {
+    /// The person is done, as if by Enter.
+    pub fn submit(&mut self) -> Edit {
         let text = std::mem::take(&mut self.text);
         self.cursor = 0;
         self.recalled = None;

@@ -4,7 +4,7 @@ use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event}
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
 use std::io::{self, IsTerminal, Write};
-use std::sync::Once;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -70,22 +70,82 @@ fn restore_on_panic() {
 }
 
 /// Keys, pastes and resizes as they come, from a thread that ends when nobody listens.
-pub fn keys() -> mpsc::Receiver<Event> {
-    let (sender, receiver) = mpsc::channel(KEYS_WAITING_MAX);
-    std::thread::spawn(move || {
-        while !sender.is_closed() {
-            match event::poll(KEY_POLL) {
-                Ok(false) => continue,
-                Ok(true) => {}
-                Err(_) => break,
+pub struct Keys {
+    receiver: mpsc::Receiver<Event>,
+    gate: Arc<Gate>,
+}
+
+/// Who may read from the terminal: the thread of the keys, unless another program has it.
+#[derive(Default)]
+struct Gate {
+    lent: Mutex<bool>,
+    given_back: Condvar,
+    /// Held by the thread while it waits for a key.
+    reading: Mutex<()>,
+}
+
+impl Keys {
+    /// Begins to listen.
+    pub fn listen() -> Self {
+        let (sender, receiver) = mpsc::channel(KEYS_WAITING_MAX);
+        let gate = Arc::new(Gate::default());
+        let own = gate.clone();
+        std::thread::spawn(move || {
+            while !sender.is_closed() {
+                match own.next_key() {
+                    Ok(None) => {}
+                    Ok(Some(event)) => {
+                        if sender.blocking_send(event).is_err() {
+                            break;
+                        }
+                    }
+                    Err(_) => break,
+                }
             }
-            let Ok(event) = event::read() else { break };
-            if sender.blocking_send(event).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
+        });
+        Self { receiver, gate }
+    }
+
+    /// The next one; `None` if the terminal is gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.receiver.recv().await
+    }
+
+    /// Lends the terminal, as it was found, to something else that reads from it; `clear` takes off what stands there.
+    pub async fn lend<T: Send + 'static>(
+        &self,
+        run: impl FnOnce() -> io::Result<T> + Send + 'static,
+        clear: &str,
+    ) -> io::Result<T> {
+        write(clear)?;
+        let gate = self.gate.clone();
+        let lent = tokio::task::spawn_blocking(move || {
+            *lock(&gate.lent) = true;
+            // The thread of the keys looks up at least every `KEY_POLL`.
+            let reading = lock(&gate.reading);
+            restore();
+            let result = run();
+            let taken = enable_raw_mode().and_then(|()| execute!(io::stdout(), EnableBracketedPaste));
+            drop(reading);
+            *lock(&gate.lent) = false;
+            gate.given_back.notify_all();
+            taken.and(result)
+        });
+        lent.await.map_err(io::Error::other)?
+    }
+}
+
+impl Gate {
+    fn next_key(&self) -> io::Result<Option<Event>> {
+        let lent = lock(&self.lent);
+        drop(self.given_back.wait_while(lent, |lent| *lent).unwrap_or_else(PoisonError::into_inner));
+        let _reading = lock(&self.reading);
+        if event::poll(KEY_POLL)? { event::read().map(Some) } else { Ok(None) }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes a frame at once.

@@ -243,19 +243,35 @@ pub fn revealing(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
-            '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{61c}'
-            | '\u{ad}'
-            | '\u{180e}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}' => out.push_str(&format!("⟨U+{:04X}⟩", u32::from(char))),
+            hidden if is_hidden(hidden) => out.push_str(&format!("⟨U+{:04X}⟩", u32::from(hidden))),
             other => out.push(other),
         }
     }
     out
+}
+
+/// Nothing is seen of it, or it changes where other characters are seen: bidirectional controls, zero-width characters,
+/// fillers, tags and variation selectors (but for the one that emoji need).
+pub fn is_hidden(char: char) -> bool {
+    matches!(
+        char,
+        '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{61c}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{180e}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0e}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e01ef}'
+    )
 }
 
 #[cfg(test)]

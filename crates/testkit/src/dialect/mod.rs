@@ -127,6 +127,7 @@ pub(crate) fn read(route: &Route, request: &Request, number: u64, habits: &Habit
         instructions: None,
         messages: Vec::new(),
         tools: Vec::new(),
+        protocol: None,
         tool_choice: Default::default(),
         max_output_tokens: None,
         wants_usage: false,

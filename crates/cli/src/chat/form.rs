@@ -1,0 +1,410 @@
+//! A tool's own question as fields: what is asked for, and whether what was typed answers it. No IO.
+//!
+//! The schema is the flat one that MCP allows in an elicitation (text, number, boolean, one of several, several of
+//! several); anything else is asked for as JSON, so that no question is unanswerable. R: A2
+
+use crate::messages::Words;
+use serde_json::{Map, Value};
+
+/// Fields of one question, in the schema's order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Form {
+    /// What is asked for.
+    pub fields: Vec<Field>,
+}
+
+/// One thing that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its key in the answer.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// What it is for.
+    pub about: String,
+    /// What fits.
+    pub kind: Kind,
+    /// Whether an answer is needed.
+    pub presence: Presence,
+    /// The answer if nothing is typed.
+    pub default: Option<Value>,
+}
+
+/// Whether a field may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It may not.
+    Required,
+    /// It may.
+    Optional,
+}
+
+/// What fits into a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Text of so many characters at least and at most.
+    Text { least: Option<u64>, most: Option<u64> },
+    /// A number within bounds.
+    Number { whole: Whole, least: Option<f64>, most: Option<f64> },
+    /// Yes or no.
+    Switch,
+    /// One of these, each with what people call it.
+    One(Vec<(Value, String)>),
+    /// Any of these.
+    Several(Vec<(Value, String)>),
+    /// Whatever else, as JSON.
+    Json,
+}
+
+/// Which numbers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// Whole ones.
+    Only,
+    /// All.
+    Any,
+}
+
+impl Form {
+    /// The fields of a JSON Schema of an object; none if it has no properties.
+    pub fn of(schema: &Value) -> Self {
+        let required = |name: &str| {
+            let list = schema.get("required").and_then(Value::as_array);
+            list.into_iter().flatten().any(|entry| entry.as_str() == Some(name))
+        };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let fields = properties.into_iter().flatten().map(|(name, schema)| {
+            let presence = if required(name) { Presence::Required } else { Presence::Optional };
+            Field::of(name, schema, presence)
+        });
+        Self { fields: fields.collect() }
+    }
+}
+
+impl Field {
+    fn of(name: &str, schema: &Value, presence: Presence) -> Self {
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
+        Self {
+            name: name.to_owned(),
+            title,
+            about: text("description"),
+            kind: Kind::of(schema),
+            presence,
+            default: schema.get("default").filter(|default| !default.is_null()).cloned(),
+        }
+    }
+
+    /// What was typed as a value; nothing typed is the default, or no value where none is needed.
+    ///
+    /// # Errors
+    /// Why it does not fit, for whoever typed it.
+    pub fn read(&self, typed: &str, words: Words) -> Result<Option<Value>, String> {
+        let typed = typed.trim();
+        if typed.is_empty() {
+            return match (&self.default, self.presence) {
+                (Some(default), _) => Ok(Some(default.clone())),
+                (None, Presence::Optional) => Ok(None),
+                (None, Presence::Required) => Err(words.field_needed().to_owned()),
+            };
+        }
+        self.kind.read(typed, words).map(Some)
+    }
+
+    /// What can be typed, in one line.
+    pub fn hint(&self, words: Words) -> String {
+        let mut hint = self.kind.hint(words);
+        match (&self.default, self.presence) {
+            (Some(default), _) => {
+                let default = self.kind.shown(default, words);
+                hint.push_str(&format!("{}Enter = {default}", if hint.is_empty() { "" } else { " · " }));
+            }
+            (None, Presence::Optional) => {
+                hint.push_str(if hint.is_empty() { "" } else { " · " });
+                hint.push_str(words.field_optional());
+            }
+            (None, Presence::Required) => {}
+        }
+        hint
+    }
+}
+
+impl Kind {
+    fn of(schema: &Value) -> Self {
+        let number = |key: &str| schema.get(key).and_then(Value::as_f64);
+        let length = |key: &str| schema.get(key).and_then(Value::as_u64);
+        if let Some(choices) = choices(schema) {
+            return Self::One(choices);
+        }
+        let (least, most) = (number("minimum"), number("maximum"));
+        match schema.get("type").and_then(Value::as_str) {
+            Some("string") => Self::Text { least: length("minLength"), most: length("maxLength") },
+            Some("integer") => Self::Number { whole: Whole::Only, least, most },
+            Some("number") => Self::Number { whole: Whole::Any, least, most },
+            Some("boolean") => Self::Switch,
+            Some("array") => schema.get("items").and_then(choices).map_or(Self::Json, Self::Several),
+            _ => Self::Json,
+        }
+    }
+
+    fn read(&self, typed: &str, words: Words) -> Result<Value, String> {
+        match self {
+            Self::Text { least, most } => {
+                let length = typed.chars().count() as u64;
+                match (least.is_some_and(|least| length < least), most.is_some_and(|most| length > most)) {
+                    (true, _) => Err(words.field_too_short(least.unwrap_or(0))),
+                    (_, true) => Err(words.field_too_long(most.unwrap_or(0))),
+                    _ => Ok(typed.into()),
+                }
+            }
+            Self::Number { whole, least, most } => {
+                let value = match whole {
+                    Whole::Only => typed.parse::<i64>().ok().map(Value::from),
+                    Whole::Any => {
+                        typed.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from)
+                    }
+                };
+                let value = value.ok_or_else(|| match whole {
+                    Whole::Only => words.field_whole_number().to_owned(),
+                    Whole::Any => words.field_number().to_owned(),
+                })?;
+                let number = value.as_f64().unwrap_or_default();
+                let outside =
+                    least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
+                if outside { Err(words.field_between(&bounds(*least, *most))) } else { Ok(value) }
+            }
+            Self::Switch => match typed.to_lowercase().as_str() {
+                "y" | "yes" | "true" | "1" | "是" | "对" => Ok(true.into()),
+                "n" | "no" | "false" | "0" | "否" | "不" => Ok(false.into()),
+                _ => Err(words.field_yes_or_no().to_owned()),
+            },
+            Self::One(choices) => {
+                chosen(choices, typed).cloned().ok_or_else(|| words.field_one_of(choices.len()))
+            }
+            Self::Several(choices) => {
+                let each = typed.split([',', '，', ' ']).map(str::trim).filter(|part| !part.is_empty());
+                each.map(|part| {
+                    chosen(choices, part).cloned().ok_or_else(|| words.field_one_of(choices.len()))
+                })
+                .collect::<Result<Vec<_>, _>>()
+                .map(Value::Array)
+            }
+            Self::Json => serde_json::from_str(typed).map_err(|error| words.not_json(&error.to_string())),
+        }
+    }
+
+    fn hint(&self, words: Words) -> String {
+        match self {
+            Self::Text { .. } => String::new(),
+            Self::Number { whole: Whole::Any, least: None, most: None } => words.field_number().to_owned(),
+            Self::Number { whole: Whole::Only, least: None, most: None } => {
+                words.field_whole_number().to_owned()
+            }
+            Self::Number { least, most, .. } => words.field_between(&bounds(*least, *most)),
+            Self::Switch => words.field_yes_or_no().to_owned(),
+            Self::One(choices) => listed(choices),
+            Self::Several(choices) => format!("{} · {}", listed(choices), words.field_several()),
+            Self::Json => "JSON".to_owned(),
+        }
+    }
+
+    /// A value in the words of the choices.
+    fn shown(&self, value: &Value, words: Words) -> String {
+        match (self, value) {
+            (Self::One(choices) | Self::Several(choices), _) => {
+                let title =
+                    choices.iter().find(|(choice, _)| choice == value).map(|(_, title)| title.clone());
+                title.unwrap_or_else(|| value.to_string())
+            }
+            (Self::Switch, Value::Bool(yes)) => if *yes { words.yes() } else { words.no() }.to_owned(),
+            (_, Value::String(text)) => text.clone(),
+            _ => value.to_string(),
+        }
+    }
+}
+
+/// `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with titles.
+fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
+    let named = |value: &Value, name: Option<&str>| {
+        let plain = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        (value.clone(), name.map_or_else(plain, str::to_owned))
+    };
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let names = schema.get("enumNames").and_then(Value::as_array);
+        let name = |at: usize| names.and_then(|names| names.get(at)).and_then(Value::as_str);
+        return Some(values.iter().enumerate().map(|(at, value)| named(value, name(at))).collect());
+    }
+    let list = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(key)).and_then(Value::as_array)?;
+    let each =
+        list.iter().map(|one| Some(named(one.get("const")?, one.get("title").and_then(Value::as_str))));
+    each.collect()
+}
+
+/// By number, by value, or by what people call it.
+fn chosen<'a>(choices: &'a [(Value, String)], typed: &str) -> Option<&'a Value> {
+    let same = |text: &str| text.to_lowercase() == typed.to_lowercase();
+    let by_name = choices.iter().find(|(value, title)| same(title) || value.as_str().is_some_and(same));
+    let by_number = || typed.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+    by_name.or_else(by_number).map(|(value, _)| value)
+}
+
+fn listed(choices: &[(Value, String)]) -> String {
+    let each = choices.iter().enumerate().map(|(at, (_, title))| format!("[{}] {title}", at + 1));
+    each.collect::<Vec<_>>().join("  ")
+}
+
+fn bounds(least: Option<f64>, most: Option<f64>) -> String {
+    match (least, most) {
+        (Some(least), Some(most)) => format!("{least} – {most}"),
+        (Some(least), None) => format!("≥ {least}"),
+        (None, Some(most)) => format!("≤ {most}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// The answer so far, field by field.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filled {
+    given: Vec<Option<Value>>,
+}
+
+impl Filled {
+    /// The field that is asked for now; `None` = all are answered.
+    pub fn next<'f>(&self, form: &'f Form) -> Option<&'f Field> {
+        form.fields.get(self.given.len())
+    }
+
+    /// Answers the field that is asked for now.
+    ///
+    /// # Errors
+    /// Why what was typed does not fit; the same field is asked for again.
+    pub fn take(&mut self, form: &Form, typed: &str, words: Words) -> Result<(), String> {
+        if let Some(field) = self.next(form) {
+            let value = field.read(typed, words)?;
+            self.given.push(value);
+        }
+        Ok(())
+    }
+
+    /// Takes the last answer back, to be changed.
+    pub fn back(&mut self, form: &Form, words: Words) -> String {
+        let value = self.given.pop().flatten();
+        let field = form.fields.get(self.given.len());
+        field.zip(value).map(|(field, value)| field.kind.shown(&value, words)).unwrap_or_default()
+    }
+
+    /// Name and value of what has been answered.
+    pub fn shown(&self, form: &Form, words: Words) -> Vec<(String, String)> {
+        let each = form.fields.iter().zip(&self.given);
+        let shown = |(field, value): (&Field, &Option<Value>)| {
+            let value = value.as_ref().map_or_else(|| "–".to_owned(), |value| field.kind.shown(value, words));
+            (field.title.clone(), value)
+        };
+        each.map(shown).collect()
+    }
+
+    /// The answer as an object.
+    pub fn answer(&self, form: &Form) -> Value {
+        let pairs = form.fields.iter().zip(&self.given);
+        let given = pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?)));
+        Value::Object(given.collect::<Map<_, _>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Lang;
+    use serde_json::json;
+
+    const WORDS: Words = Words(Lang::English);
+
+    fn form() -> Form {
+        Form::of(&json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "title": "Your name", "description": "As on the ticket", "minLength": 2, "maxLength": 5},
+                "seats": {"type": "integer", "minimum": 1, "maximum": 4, "default": 2},
+                "price": {"type": "number", "maximum": 10},
+                "window": {"type": "boolean", "default": true},
+                "class": {"type": "string", "enum": ["e", "b"], "enumNames": ["Economy", "Business"]},
+                "meals": {"type": "array", "items": {"anyOf": [{"const": "v", "title": "Vegan"}, {"const": "f", "title": "Fish"}]}},
+                "extra": {"type": "object"}
+            },
+            "required": ["name", "class"]
+        }))
+    }
+
+    /// R: A2: each kind of field takes what fits and says what does not.
+    #[test]
+    fn fields_take_what_fits() {
+        let form = form();
+        let field = |name: &str| form.fields.iter().find(|field| field.name == name).unwrap();
+        for (name, typed, expected) in [
+            ("name", " Ada ", Ok(Some(json!("Ada")))),
+            ("name", "A", Err("at least 2 characters")),
+            ("name", "Adalbert", Err("at most 5 characters")),
+            ("name", "", Err("an answer is needed")),
+            ("seats", "", Ok(Some(json!(2)))),
+            ("seats", "4", Ok(Some(json!(4)))),
+            ("seats", "5", Err("1 – 4")),
+            ("seats", "1.5", Err("a whole number")),
+            ("price", "9.5", Ok(Some(json!(9.5)))),
+            ("price", "NaN", Err("a number")),
+            ("price", "11", Err("≤ 10")),
+            ("price", "", Ok(None)),
+            ("window", "n", Ok(Some(json!(false)))),
+            ("window", "是", Ok(Some(json!(true)))),
+            ("window", "perhaps", Err("y or n")),
+            ("class", "business", Ok(Some(json!("b")))),
+            ("class", "1", Ok(Some(json!("e")))),
+            ("class", "0", Err("1 to 2")),
+            ("class", "", Err("an answer is needed")),
+            ("meals", "1, fish", Ok(Some(json!(["v", "f"])))),
+            ("meals", "soup", Err("1 to 2")),
+            ("extra", "{\"a\": 1}", Ok(Some(json!({"a": 1})))),
+            ("extra", "{", Err("not JSON")),
+        ] {
+            let read = field(name).read(typed, WORDS);
+            match expected {
+                Ok(value) => assert_eq!(read, Ok(value), "{name} {typed:?}"),
+                Err(part) => {
+                    let said = read.expect_err(typed);
+                    assert!(said.contains(part), "{name} {typed:?}: {said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hints_say_what_can_be_typed() {
+        let hints: Vec<String> = form().fields.iter().map(|field| field.hint(WORDS)).collect();
+        assert_eq!(
+            hints,
+            [
+                "",
+                "a number, 1 – 4 · Enter = 2",
+                "a number, ≤ 10 · may be left empty",
+                "y or n · Enter = yes",
+                "[1] Economy  [2] Business",
+                "[1] Vegan  [2] Fish · several, with commas · may be left empty",
+                "JSON · may be left empty",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_form_is_filled_in_order_and_can_go_back() {
+        let (form, mut filled) = (form(), Filled::default());
+        for typed in ["Ada", "9", "", "", "", "2", "", ""] {
+            let _ = filled.take(&form, typed, WORDS);
+        }
+        assert_eq!(filled.next(&form), None);
+        assert_eq!(filled.answer(&form), json!({"name": "Ada", "seats": 2, "window": true, "class": "b"}));
+        assert_eq!(filled.back(&form, WORDS), "");
+        filled.back(&form, WORDS);
+        assert_eq!(filled.back(&form, WORDS), "Business");
+        assert_eq!(filled.next(&form).map(|field| field.name.as_str()), Some("class"));
+        assert_eq!(filled.shown(&form, WORDS)[1], ("seats".to_owned(), "2".to_owned()));
+    }
+}

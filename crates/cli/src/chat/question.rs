@@ -1,0 +1,198 @@
+//! What a person is asked in a turn, and the lines that show it whole.
+
+use super::form::Form;
+use crate::messages::Words;
+use crate::terminal::card::duration;
+use crate::terminal::text::{Ink, Line, Style, is_hidden, revealing};
+use serde_json::Value;
+use throughline_engine::ApprovalId;
+use throughline_wire::CallId;
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The key of the answer.
+    pub id: ApprovalId,
+    /// Which call.
+    pub call: Option<CallId>,
+    /// The tool's name.
+    pub tool: String,
+    /// Where the tool comes from.
+    pub source: String,
+    /// What it may do.
+    pub effect: String,
+    /// What is asked, in the words of whoever asks.
+    pub question: String,
+    /// The rule that asks.
+    pub rule: String,
+    /// When it counts as denied, in ms since 1970.
+    pub expires_at: Option<i64>,
+    /// Hash of the arguments that are shown.
+    pub arguments_hash: String,
+    /// What is wanted.
+    pub wants: Wants,
+}
+
+/// What a question is about.
+#[allow(dead_code, reason = "questions of running tools are on their way into the events")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wants {
+    /// May this call run?
+    Approval {
+        /// All arguments, as they would run.
+        arguments: String,
+    },
+    /// Something that the running tool wants to know.
+    Fields(Form),
+    /// That an address be opened, by the person.
+    Address(String),
+}
+
+impl Question {
+    /// Everything that is to be decided on, in unwrapped lines; `at` of `count` questions is shown if there are several.
+    pub fn lines(&self, now: i64, (at, count): (usize, usize), words: Words) -> Vec<Line> {
+        let title = match self.wants {
+            Wants::Approval { .. } => words.allow_question(),
+            Wants::Fields(_) | Wants::Address(_) => words.tool_asks(),
+        };
+        let mut head = Line::new(title, Style::bold_ink(Ink::Yellow));
+        head.push("  ", Style::PLAIN);
+        head.push(&self.tool, Style::BOLD);
+        if count > 1 {
+            head.push(&format!("  {}", words.nth_of(at + 1, count)), Style::DIM);
+        }
+        let mut lines = vec![head, self.about(now, words)];
+        if !self.question.is_empty() && !self.rule_says_it() {
+            lines.extend(text_lines(&self.question, Style::PLAIN));
+        }
+        match &self.wants {
+            Wants::Approval { arguments } if arguments.trim().is_empty() || arguments.trim() == "{}" => {
+                lines.push(Line::new(words.no_arguments(), Style::DIM));
+            }
+            Wants::Approval { arguments } => lines.extend(text_lines(arguments, Style::ink(Ink::Cyan))),
+            Wants::Fields(_) => {}
+            Wants::Address(address) => {
+                lines.push(Line::new(words.form_url(), Style::PLAIN));
+                lines.extend(text_lines(address, Style::ink(Ink::Cyan)));
+            }
+        }
+        lines
+    }
+
+    /// The question to be answered by a line, as text.
+    pub fn plain(&self, now: i64, words: Words) -> String {
+        let lines = self.lines(now, (0, 1), words);
+        lines.iter().map(|line| format!("┃ {}\n", line.plain())).collect()
+    }
+
+    /// It is about a call that would run, not about what a running one wants to know.
+    pub fn is_approval(&self) -> bool {
+        matches!(self.wants, Wants::Approval { .. })
+    }
+
+    /// Some rules ask each time, whatever was said before.
+    pub fn can_be_remembered(&self) -> bool {
+        self.is_approval() && !["manual", "tool", "loop_guard"].contains(&self.rule.as_str())
+    }
+
+    /// Source, effect, rule and the time that is left.
+    fn about(&self, now: i64, words: Words) -> Line {
+        let mut parts = Vec::new();
+        if !self.source.is_empty() {
+            parts.push(format!("{} {}", words.source(), revealing(&self.source)));
+        }
+        if let Wants::Approval { .. } = self.wants {
+            if !self.effect.is_empty() {
+                parts.push(format!("{}: {}", words.effect(), self.effect));
+            }
+            if !self.rule.is_empty() {
+                parts.push(format!("{}: {}", words.rule(), revealing(&self.rule)));
+            }
+        }
+        if let Some(expires_at) = self.expires_at {
+            let left = duration_left(expires_at.saturating_sub(now));
+            parts.push(format!("{left} {}", words.time_left()));
+        }
+        Line::new(&parts.join(" · "), Style::DIM)
+    }
+
+    /// The question that the engine puts for a default by effect says what stands beside it already.
+    fn rule_says_it(&self) -> bool {
+        self.is_approval() && self.rule.starts_with("effect:")
+    }
+}
+
+/// Whole seconds: a question is not a race.
+fn duration_left(ms: i64) -> String {
+    let seconds = u64::try_from(ms.max(0)).unwrap_or(0).div_ceil(1_000);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        _ => duration(seconds * 1_000),
+    }
+}
+
+fn text_lines(text: &str, style: Style) -> Vec<Line> {
+    revealing(text).split('\n').map(|line| Line::new(line, style)).collect()
+}
+
+/// JSON to be edited: indented, hidden characters as escapes, so that what is seen is what is there.
+pub fn editable(arguments: &str) -> String {
+    let pretty = serde_json::from_str::<Value>(arguments)
+        .ok()
+        .and_then(|value| serde_json::to_string_pretty(&value).ok())
+        .unwrap_or_else(|| arguments.to_owned());
+    let mut text = String::with_capacity(pretty.len());
+    for char in pretty.chars() {
+        if is_hidden(char) {
+            let mut units = [0; 2];
+            text.extend(char.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(char);
+        }
+    }
+    text
+}
+
+/// Arguments that a person wrote.
+///
+/// # Errors
+/// Why they cannot be arguments at all; whether they fit the tool is not known here.
+pub fn edited(text: &str, words: Words) -> Result<Value, String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if value.is_object() => Ok(value),
+        Ok(_) => Err(words.not_an_object().to_owned()),
+        Err(error) => Err(words.not_json(&error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Lang;
+
+    /// R: R4: what is edited is what is there, and comes back unchanged.
+    #[test]
+    fn hidden_characters_are_escapes_in_the_editor() {
+        let arguments = "{\"a\":\"x\u{202e}y\u{e0041}\",\"b\":[1]}";
+        let text = editable(arguments);
+        assert_eq!(text, "{\n  \"a\": \"x\\u202ey\\udb40\\udc41\",\n  \"b\": [\n    1\n  ]\n}");
+        let back = edited(&text, Words(Lang::English)).unwrap();
+        assert_eq!(back, serde_json::from_str::<Value>(arguments).unwrap());
+        assert_eq!(editable("not json"), "not json");
+    }
+
+    #[test]
+    fn arguments_are_an_object() {
+        for (text, part) in [("[1]", "JSON object"), ("{\"a\":", "not JSON: EOF")] {
+            let why = edited(text, Words(Lang::English)).unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn time_left_is_told_in_seconds() {
+        for (ms, expect) in [(-5, "0 s"), (1, "1 s"), (59_000, "59 s"), (61_500, "1 min 02 s")] {
+            assert_eq!(duration_left(ms), expect);
+        }
+    }
+}

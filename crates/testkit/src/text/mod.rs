@@ -1,0 +1,261 @@
+//! Text mode as a model sees it: tools described in the system prompt, calls written into the reply, results read from
+//! the user's next message.
+//!
+//! Writer and reader are the testkit's own. If they shared a line with `throughline_wire::text`, no test would see a
+//! misunderstanding of the protocol. The reader is strict: framing that data could have broken is a violation. // R: X4
+
+mod tilde;
+mod vcp;
+mod xml;
+
+use crate::script::{CallMove, Finish, Move, Script, Speech};
+use crate::seen::{Seen, SeenCall, SeenChoice, SeenMessage, SeenResult, SeenTool};
+use serde::{Deserialize, Serialize};
+
+/// How calls are written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// `<<<[TOOL_REQUEST]>>>` blocks with `key:「始」value「末」`.
+    Vcp,
+    /// `<tool_call>{"name": …, "arguments": …}</tool_call>`.
+    Xml,
+}
+
+/// How a reply writes its calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStyle {
+    /// As the request asks for: as text if it describes its tools in text and offers none natively, natively else.
+    #[default]
+    Auto,
+    /// In the wire format's own field, whatever was asked for.
+    Native,
+    /// As VCP blocks.
+    Vcp,
+    /// As `<tool_call>` elements.
+    Xml,
+}
+
+impl CallStyle {
+    /// What it comes to for a request; `None` = native.
+    pub(crate) fn protocol(self, seen: &Seen) -> Option<Protocol> {
+        match self {
+            Self::Auto => seen.protocol,
+            Self::Native => None,
+            Self::Vcp => Some(Protocol::Vcp),
+            Self::Xml => Some(Protocol::Xml),
+        }
+    }
+}
+
+/// How much of a call is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// With its end marker.
+    Whole,
+    /// Torn off in front of it.
+    Half,
+}
+
+impl Protocol {
+    const ALL: [Self; 2] = [Self::Vcp, Self::Xml];
+
+    fn call(self, call: &CallMove, written: Written) -> String {
+        match self {
+            Self::Vcp => vcp::call(call, written),
+            Self::Xml => xml::call(call, written),
+        }
+    }
+
+    fn history(self, text: &str, tools: &[SeenTool], faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
+        match self {
+            Self::Vcp => vcp::history(text, tools, faults),
+            Self::Xml => xml::history(text, faults),
+        }
+    }
+
+    /// Markup that stands in data.
+    fn markup_in(self, data: &str) -> Option<String> {
+        match self {
+            Self::Vcp => vcp::markup_in(data),
+            Self::Xml => xml::markup_in(data),
+        }
+    }
+
+    fn unescaped(self, data: &str) -> String {
+        match self {
+            Self::Vcp => vcp::unescaped(data),
+            Self::Xml => xml::unescaped(data),
+        }
+    }
+
+    /// The reply with its calls as text, each at the beginning of a line.
+    pub(crate) fn written(self, script: &Script) -> Script {
+        let mut moves = Vec::with_capacity(script.moves.len());
+        let mut column = Column::Start;
+        for next in &script.moves {
+            match next {
+                Move::Call(call) => self.put(call, Written::Whole, &mut column, script, &mut moves),
+                Move::HalfCall(call) => self.put(call, Written::Half, &mut column, script, &mut moves),
+                Move::Parallel(calls) => {
+                    for call in calls {
+                        self.put(call, Written::Whole, &mut column, script, &mut moves);
+                    }
+                }
+                Move::Say(speech) => {
+                    let mut speech = speech.clone();
+                    if column == Column::BehindBlock
+                        && !speech.text.is_empty()
+                        && !speech.text.starts_with('\n')
+                    {
+                        speech.text.insert(0, '\n');
+                    }
+                    column = if speech.text.is_empty() {
+                        column
+                    } else if speech.text.ends_with('\n') {
+                        Column::Start
+                    } else {
+                        Column::Middle
+                    };
+                    moves.push(Move::Say(speech));
+                }
+                // A model without calls knows no other way to end.
+                Move::Finish(Finish::ToolCalls) => moves.push(Move::Finish(Finish::Stop)),
+                other => moves.push(other.clone()),
+            }
+        }
+        Script { moves, ..script.clone() }
+    }
+
+    fn put(
+        self,
+        call: &CallMove,
+        written: Written,
+        column: &mut Column,
+        script: &Script,
+        moves: &mut Vec<Move>,
+    ) {
+        let gap = if *column == Column::Start { "" } else { "\n" };
+        moves.push(Move::Say(Speech {
+            text: format!("{gap}{}", self.call(call, written)),
+            chunk_chars: call.fragment_chars.or(script.pace.fragment_chars),
+            tokens_per_second: None,
+        }));
+        *column = Column::BehindBlock;
+    }
+}
+
+/// Where the next character of the reply would stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Start,
+    Middle,
+    BehindBlock,
+}
+
+/// A system prompt, read.
+#[derive(Debug, Default)]
+struct Described {
+    tools: Vec<SeenTool>,
+    /// What stands there and is no definition, though it looks like one.
+    faults: Vec<String>,
+}
+
+/// The beginning of a user message that holds the results of the step before.
+#[derive(Debug, Default)]
+struct Framed<'t> {
+    results: Vec<SeenResult>,
+    /// What follows the frame.
+    rest: &'t str,
+    faults: Vec<String>,
+}
+
+/// How the note begins that takes the place of a switch for tools, where there is none.
+const SWITCHED_OFF: &str = "[Note from the system: tools are switched off for this reply.";
+
+/// Makes of a request in text mode what it means: tools, calls and results. Gives what broke framing; a request that is
+/// not in text mode stays as it is.
+pub(crate) fn read(seen: &mut Seen) -> Vec<String> {
+    let native = !seen.tools.is_empty() || seen.messages.iter().any(is_native);
+    let instructions = seen.instructions.clone().unwrap_or_default();
+    let protocol = Protocol::ALL.into_iter().find(|protocol| match protocol {
+        Protocol::Vcp => vcp::describes(&instructions),
+        Protocol::Xml => xml::describes(&instructions),
+    });
+    let (false, Some(protocol)) = (native, protocol) else { return Vec::new() };
+    let described = match protocol {
+        Protocol::Vcp => vcp::described(&instructions),
+        Protocol::Xml => xml::described(&instructions),
+    };
+    let mut faults = described.faults;
+    (seen.protocol, seen.tools) = (Some(protocol), described.tools);
+    let mut messages = Vec::with_capacity(seen.messages.len());
+    for message in std::mem::take(&mut seen.messages) {
+        match message {
+            SeenMessage::Assistant { text, thinking, mut calls } => {
+                let (text, written) = protocol.history(&text, &seen.tools, &mut faults);
+                calls.extend(written);
+                messages.push(SeenMessage::Assistant { text, thinking, calls });
+            }
+            SeenMessage::User { text, images, files } => {
+                let framed = match protocol {
+                    Protocol::Vcp => vcp::framed(&text),
+                    Protocol::Xml => xml::framed(&text),
+                };
+                faults.extend(framed.faults);
+                check_results(&messages, &framed.results, &mut faults);
+                let rest = framed.rest.trim_start_matches('\n');
+                faults.extend(protocol.markup_in(rest).map(|found| format!("a user's text holds {found}")));
+                let rest = if framed.results.is_empty() {
+                    protocol.unescaped(&text)
+                } else {
+                    protocol.unescaped(rest)
+                };
+                if !framed.results.is_empty() {
+                    messages.push(SeenMessage::Results(framed.results));
+                }
+                let (said, switched_off) = without_switch(rest);
+                if switched_off {
+                    seen.tool_choice = SeenChoice::None;
+                }
+                let nothing = said.is_empty() && images.is_empty() && files.is_empty();
+                if !nothing || !matches!(messages.last(), Some(SeenMessage::Results(_))) {
+                    messages.push(SeenMessage::User { text: said, images, files });
+                }
+            }
+            SeenMessage::Results(results) => messages.push(SeenMessage::Results(results)),
+        }
+    }
+    seen.messages = messages;
+    faults
+}
+
+fn is_native(message: &SeenMessage) -> bool {
+    match message {
+        SeenMessage::Assistant { calls, .. } => !calls.is_empty(),
+        SeenMessage::Results(_) => true,
+        SeenMessage::User { .. } => false,
+    }
+}
+
+/// Every call before a frame is answered in it, in order, and nothing else is.
+fn check_results(messages: &[SeenMessage], results: &[SeenResult], faults: &mut Vec<String>) {
+    let calls: &[_] = match messages.last() {
+        Some(SeenMessage::Assistant { calls, .. }) => calls,
+        _ => &[],
+    };
+    let called: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+    let answered: Vec<&str> = results.iter().map(|result| result.name.as_str()).collect();
+    if called != answered {
+        faults.push(format!("calls of {called:?} are answered by results of {answered:?}"));
+    }
+}
+
+/// Takes the note out that switches tools off.
+fn without_switch(text: String) -> (String, bool) {
+    match text.find(SWITCHED_OFF) {
+        Some(at) if text.ends_with(']') => (text[..at].trim_end().to_owned(), true),
+        _ => (text, false),
+    }
+}

@@ -1,0 +1,247 @@
+//! VCP blocks: `<<<[TOOL_REQUEST]>>>`, fields `key:「始」value「末」`, `<<<[END_TOOL_REQUEST]>>>`.
+
+use super::{Described, Framed, Written, tilde};
+use crate::script::CallMove;
+use crate::seen::{SeenCall, SeenResult, SeenTool};
+use serde_json::{Map, Value, json};
+
+const REQUEST: &str = "<<<[TOOL_REQUEST]>>>";
+const END_REQUEST: &str = "<<<[END_TOOL_REQUEST]>>>";
+const DEFINITION: &str = "<<<[TOOL_DEFINITION]>>>";
+const END_DEFINITION: &str = "<<<[END_TOOL_DEFINITION]>>>";
+
+/// Whether a marker, or the quote of a value, begins between these.
+fn begins(before: &str, behind: &str) -> bool {
+    before.ends_with("<<") && behind.starts_with('[')
+        || before.ends_with(['「', '{']) && behind.starts_with(['始', '末'])
+}
+
+/// The first marker in a text that is data.
+pub(super) fn markup_in(text: &str) -> Option<String> {
+    let at = tilde::bare(text, begins)?;
+    let start = text[..at].char_indices().rev().nth(3).map_or(0, |(at, _)| at);
+    Some(format!("{:?}", text[start..].chars().take(32).collect::<String>()))
+}
+
+pub(super) fn unescaped(text: &str) -> String {
+    tilde::unescape(text, begins)
+}
+
+/// A call as this model writes it. What is no object is written as far as it goes, its last value left open.
+pub(super) fn call(call: &CallMove, written: Written) -> String {
+    let text = call.text();
+    let (fields, torn) = match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Object(members)) => {
+            (members.into_iter().map(|(key, value)| (key, plain(&value))).collect(), false)
+        }
+        _ => (torn_fields(&text), true),
+    };
+    let mut block = format!("{REQUEST}\ntool_name:「始」{}「末」", call.name);
+    let last = fields.len();
+    for (at, (key, value)) in fields.iter().enumerate() {
+        let value = tilde::escape(value, begins);
+        let end = if at + 1 == last && (torn || written == Written::Half) { "" } else { "「末」" };
+        block.push_str(&format!(",\n{key}:「始」{value}{end}"));
+    }
+    if written == Written::Whole {
+        block.push('\n');
+        block.push_str(END_REQUEST);
+    }
+    block
+}
+
+/// A value as text: text as it is, the rest as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The members of a flat object that breaks off: `{"city": "Par` is `city` = `Par`.
+fn torn_fields(text: &str) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    let mut rest = text;
+    while let Some((_, behind)) = rest.split_once('"') {
+        let Some((key, behind)) = behind.split_once('"') else { break };
+        let value = behind.trim_start().trim_start_matches(':').trim_start();
+        let (value, next) = match value.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => value.split_once(',').unwrap_or((value, "")),
+        };
+        fields.push((key.to_owned(), value.to_owned()));
+        rest = next;
+    }
+    if fields.is_empty() {
+        fields.push(("arguments".to_owned(), text.to_owned()));
+    }
+    fields
+}
+
+/// `key:「始」value「末」` at the beginning of `text`, with what follows; values as they stand.
+fn field(text: &str) -> Option<(&str, &str, &str)> {
+    let text = text.trim_start_matches([',', ' ', '\n', '\r']);
+    let (key, behind) = text.split_once(':')?;
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_-.$".contains(c));
+    let behind = behind.trim_start_matches(' ');
+    let (value, rest) = match behind.strip_prefix("「始ESCAPE」") {
+        Some(behind) => behind.split_once("「末ESCAPE」")?,
+        None => behind.strip_prefix("「始」")?.split_once("「末」")?,
+    };
+    is_key.then_some((key, value, rest))
+}
+
+/// Whether a system prompt describes tools in this protocol, or says how it would.
+pub(super) fn describes(instructions: &str) -> bool {
+    instructions.contains(DEFINITION) || instructions.contains(REQUEST)
+}
+
+/// The definitions of a system prompt.
+pub(super) fn described(instructions: &str) -> Described {
+    let mut described = Described::default();
+    for block in instructions.split(DEFINITION).skip(1) {
+        let Some((block, _)) = block.split_once(END_DEFINITION) else {
+            described.faults.push("a definition has no end".to_owned());
+            continue;
+        };
+        match definition(block) {
+            Some(tool) => described.tools.push(tool),
+            None => described.faults.push(format!("not a definition: {block:?}")),
+        }
+    }
+    described
+}
+
+/// Name, command, description, and a line for each parameter: `- name (type, required, one of "a", "b"): what it is`.
+fn definition(block: &str) -> Option<SeenTool> {
+    let (key, name, mut rest) = field(block).filter(|(key, ..)| *key == "tool_name")?;
+    let (mut command, mut description) = (None, None);
+    while let Some((key, value, behind)) =
+        field(rest).filter(|(key, ..)| ["command", "description"].contains(key))
+    {
+        let known = if key == "command" { &mut command } else { &mut description };
+        *known = Some(unescaped(value));
+        rest = behind;
+    }
+    let (parameters, example) = rest.split_once("\nexample:\n")?;
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for line in parameters.lines().filter_map(|line| line.strip_prefix("- ")) {
+        let (name, behind) = line.split_once(" (")?;
+        let (kinds, facts) = behind.split_once([',', ')'])?;
+        let kind = if kinds.split(" or ").any(|kind| kind == "string") {
+            "string"
+        } else {
+            kinds.split(' ').next()?
+        };
+        let mut schema = json!({"type": kind});
+        if let Some((_, list)) = facts.split_once(", one of ") {
+            schema["enum"] = listed(list);
+        }
+        properties.insert(name.to_owned(), schema);
+        if facts.trim_start().starts_with("required") {
+            required.push(Value::from(name));
+        }
+    }
+    // The example is a call of the very tool.
+    let example = call_of(example.split_once(END_REQUEST)?.0.split_once(REQUEST)?.1, &[]);
+    let parameters = json!({"type": "object", "properties": properties, "required": required});
+    let tool = SeenTool { name: unescaped(name), description: description?, parameters };
+    (key == "tool_name" && example.name == tool.name).then_some(tool)
+}
+
+/// JSON values with commas between, up to whatever is none.
+fn listed(text: &str) -> Value {
+    let mut values = Vec::new();
+    let mut rest = text;
+    loop {
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let Some(Ok(value)) = stream.next() else { break };
+        values.push(value);
+        let Some(behind) = rest.get(stream.byte_offset()..).and_then(|rest| rest.strip_prefix(", ")) else {
+            break;
+        };
+        rest = behind;
+    }
+    Value::Array(values)
+}
+
+/// A text of the model taken apart: what is visible, and its calls.
+pub(super) fn history(text: &str, tools: &[SeenTool], faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
+    let (mut said, mut calls, mut rest) = (String::new(), Vec::new(), text);
+    while let Some((before, behind)) = rest.split_once(REQUEST) {
+        said.push_str(before);
+        let Some((block, after)) = behind.split_once(END_REQUEST) else {
+            faults.push("a request of the history has no end".to_owned());
+            return (unescaped(said.trim()), calls);
+        };
+        calls.push(call_of(block, tools));
+        rest = after;
+    }
+    said.push_str(rest);
+    (unescaped(said.trim()), calls)
+}
+
+/// The fields of a block; what does not fit the grammar is the model's own mistake and stays in the text of a call.
+fn call_of(block: &str, tools: &[SeenTool]) -> SeenCall {
+    let mut name = String::new();
+    let mut arguments = Map::new();
+    let mut rest = block;
+    while let Some((key, value, behind)) = field(rest) {
+        let value = unescaped(value);
+        if key == "tool_name" {
+            name = value;
+        } else {
+            let tool = tools.iter().find(|tool| tool.name == name);
+            arguments
+                .insert(key.to_owned(), typed(&value, tool.map(|tool| &tool.parameters["properties"][key])));
+        }
+        rest = behind;
+    }
+    SeenCall { id: String::new(), name, arguments: Value::Object(arguments) }
+}
+
+/// A value as its schema has it.
+fn typed(value: &str, schema: Option<&Value>) -> Value {
+    let kind = schema.and_then(|schema| schema["type"].as_str()).unwrap_or("string");
+    let read = (kind != "string").then(|| serde_json::from_str(value).ok()).flatten();
+    read.unwrap_or_else(|| value.into())
+}
+
+/// Results at the beginning of a user's text: a frame `<<<[TOOL_RESULT n=…]>>>` for each, all of one nonce.
+pub(super) fn framed(text: &str) -> Framed<'_> {
+    let mut framed = Framed { rest: text, ..Framed::default() };
+    let mut nonce = None;
+    while let Some(behind) = framed.rest.trim_start_matches('\n').strip_prefix("<<<[TOOL_RESULT ") {
+        let Some((mark, body)) = behind.split_once("]>>>\n") else { break };
+        let end = format!("<<<[END_TOOL_RESULT {mark}]>>>");
+        let Some((body, rest)) = body.split_once(&end) else {
+            framed.faults.push("a frame of results has no end".to_owned());
+            break;
+        };
+        if !mark.starts_with("n=") || *nonce.get_or_insert(mark) != mark {
+            framed.faults.push(format!("frames of one message differ: {mark}"));
+        }
+        framed.rest = rest;
+        match result(body, &mut framed.faults) {
+            Some(result) => framed.results.push(result),
+            None => framed.faults.push(format!("not a result: {body:?}")),
+        }
+    }
+    framed
+}
+
+/// `tool_name`, perhaps `command` and `call`, `status`, `result`, and nothing else.
+fn result(body: &str, faults: &mut Vec<String>) -> Option<SeenResult> {
+    let mut fields = Vec::new();
+    let mut rest = body;
+    while let Some((key, value, behind)) = field(rest) {
+        faults.extend(markup_in(value).map(|found| format!("a result holds {found}")));
+        fields.push((key, unescaped(value)));
+        rest = behind;
+    }
+    let keys: Vec<&str> = fields.iter().map(|(key, _)| *key).collect();
+    let optional = |key: &&&str| !["command", "call"].contains(*key);
+    let shape: Vec<&&str> = keys.iter().filter(optional).collect();
+    let whole = shape == [&"tool_name", &"status", &"result"] && rest.trim().is_empty();
+    let value = |key: &str| fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
+    let (name, text) = (value("tool_name")?, value("result")?);
+    whole.then(|| SeenResult { name, text, ..SeenResult::default() })
+}
