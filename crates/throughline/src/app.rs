@@ -7,19 +7,25 @@ use crate::calling;
 use crate::clock::Clock;
 use crate::config::{ConfiguredSource, Mode, Protocol, Settings, ToolsSection};
 use crate::conversation::Conversation;
-use crate::driver::{self, ApprovalHandler, COMMANDS_MAX, World};
+use crate::driver::{self, ApprovalHandler, COMMANDS_MAX, Keep, World};
 use crate::error::Error;
 use crate::input::UserInput;
+use crate::memory::{Memory, MemoryError};
 use crate::offer::{self, Offer};
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
 use crate::turn::{Turn, TurnControl};
 use crate::upstream::Upstream;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use throughline_engine::{ConversationId, MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart};
+use throughline_engine::{
+    ConversationId, MessageId, OfferedTool, Remembered, Scope, TurnId, TurnLimits, TurnSetup, TurnStart,
+};
 use throughline_store::Log;
+use throughline_tools::mcp::Pins;
+use throughline_tools::process::Surroundings;
 use throughline_tools::{Executor, Registry, Source, SourceFault, TOOL_TIMEOUT_DEFAULT, Toggle, Toolbox};
 use throughline_wire::Message;
 use tokio::sync::{OnceCell, mpsc};
@@ -79,6 +85,11 @@ pub(crate) struct Inner {
     /// Sources that nobody has started yet: that takes a runtime.
     pub(crate) waiting: Mutex<Vec<Arc<dyn Source>>>,
     pub(crate) first_wait: OnceCell<()>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) pins: Pins,
+    pub(crate) memory: Arc<dyn Memory>,
+    /// Why the last answer that should always hold was not kept.
+    pub(crate) forgetful: Mutex<Option<MemoryError>>,
     /// What the last configuration said of sources and built-in tools. Held while one is being loaded.
     pub(crate) configured: tokio::sync::Mutex<(BTreeMap<String, ConfiguredSource>, ToolsSection)>,
     pub(crate) prompts: prompt::Cache,
@@ -116,6 +127,8 @@ pub struct TurnRequest {
     pub approval: Option<Approval>,
     /// Told in the events.
     pub conversation_id: Option<ConversationId>,
+    /// What people have said before that holds for this turn, beside what always holds. R: A2
+    pub remembered: Vec<Remembered>,
 }
 
 impl Throughline {
@@ -142,15 +155,11 @@ impl Throughline {
     /// # Errors
     /// As in [`ask`](Self::ask).
     pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
-        self.start_with(request, |_history| ()).await
+        self.start_with(request, Hooks::none()).await
     }
 
-    /// As `start`; `at_end` gets what the turn adds to the history, before anyone can see that it is over.
-    pub(crate) async fn start_with(
-        &self,
-        request: TurnRequest,
-        at_end: impl FnOnce(Vec<Message>) + Send + 'static,
-    ) -> Result<Turn, Error> {
+    /// As `start`, with somebody who wants to know what comes of it.
+    pub(crate) async fn start_with(&self, request: TurnRequest, hooks: Hooks) -> Result<Turn, Error> {
         let inner = &self.inner;
         self.sources_have_spoken().await;
         let plan = self.plan();
@@ -171,6 +180,8 @@ impl Throughline {
             now_ms: clock.now(),
         })?;
         let tools = offered(&offer, &registry, agent);
+        let mut remembered = self.always_holds().await?;
+        remembered.extend(request.remembered);
         let calls = calling::format(&offer, agent.tool_call.results, &tools);
         // Said once, where a conversation begins.
         let remarks = match request.history.is_empty() {
@@ -193,6 +204,7 @@ impl Throughline {
             start: agent.tool_call.start,
             execution: agent.tool_call.execution,
             policy: agent.policy(),
+            remembered,
             guard: agent.guard,
             approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
             retry: plan.retry,
@@ -225,6 +237,7 @@ impl Throughline {
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
+            keep: self.keeper(clock, hooks.kept),
             commands,
             abandoned: abandoned.clone(),
         };
@@ -232,7 +245,7 @@ impl Throughline {
         tokio::spawn(async move {
             // Whatever happens in here, whoever follows the turn is told that it is over.
             let _ended = ended;
-            at_end(driver::drive(setup, start, world).await);
+            (hooks.at_end)(driver::drive(setup, start, world).await);
         });
         Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned)))
     }
@@ -299,7 +312,8 @@ impl Throughline {
         let inner = &self.inner;
         // One after the other: two at once would start and stop each other's sources.
         let mut configured = inner.configured.lock().await;
-        let (sources, section) = (settings.sources.clone(), settings.tools.clone());
+        let sources = settings.sources.sources(&inner.surroundings, &inner.pins);
+        let section = settings.tools.clone();
         let plan = Plan::new(settings, &inner.overlay)?;
         *inner.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.start_sources();
@@ -349,6 +363,39 @@ impl Throughline {
         self.plan().agents.values().cloned().collect()
     }
 
+    /// Where answers are kept that always hold.
+    pub fn memory(&self) -> &Arc<dyn Memory> {
+        &self.inner.memory
+    }
+
+    /// Why the last answer that should always hold was not kept; `None` = it was.
+    pub fn memory_fault(&self) -> Option<MemoryError> {
+        self.inner.forgetful.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn always_holds(&self) -> Result<Vec<Remembered>, Error> {
+        let memory = self.inner.memory.clone();
+        let kept = tokio::task::spawn_blocking(move || memory.all()).await;
+        // A memory that panics is one that cannot be read.
+        let kept = kept.unwrap_or_else(|error| {
+            Err(MemoryError::File { path: PathBuf::new(), why: error.to_string() })
+        })?;
+        Ok(kept.into_iter().map(|kept| kept.answer).collect())
+    }
+
+    /// What becomes of an answer that holds longer than the turn. R: A2
+    fn keeper(&self, clock: Clock, of_conversation: Arc<dyn Fn(Remembered) + Send + Sync>) -> Keep {
+        let app = self.clone();
+        Arc::new(move |answer: Remembered| match answer.scope {
+            Scope::Call | Scope::Turn => {}
+            Scope::Conversation => of_conversation(answer),
+            Scope::Always => {
+                let kept = app.inner.memory.keep(answer, clock.now());
+                *app.inner.forgetful.lock().unwrap_or_else(PoisonError::into_inner) = kept.err();
+            }
+        })
+    }
+
     fn plan(&self) -> Arc<Plan> {
         // It is replaced whole.
         self.inner.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -367,6 +414,20 @@ impl Throughline {
             self.ready(SOURCES_WAIT_MAX).await;
         };
         self.inner.first_wait.get_or_init(wait).await;
+    }
+}
+
+/// Who wants to know what comes of a turn.
+pub(crate) struct Hooks {
+    /// Gets what the turn adds to the history, before anyone can see that it is over.
+    pub(crate) at_end: Box<dyn FnOnce(Vec<Message>) + Send>,
+    /// Gets what holds for the conversation from now on.
+    pub(crate) kept: Arc<dyn Fn(Remembered) + Send + Sync>,
+}
+
+impl Hooks {
+    fn none() -> Self {
+        Self { at_end: Box::new(|_| ()), kept: Arc::new(|_| ()) }
     }
 }
 

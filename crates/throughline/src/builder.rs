@@ -5,6 +5,7 @@ use crate::approval::{Answer, Approval, ApprovalAsk};
 use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
+use crate::memory::{InMemory, Memory};
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
 use crate::upstream::Upstream;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 use throughline_engine::{Execution, RetryPolicy, StartRule, TurnLimits};
 use throughline_store::{Log, MemoryLog};
+use throughline_tools::mcp::Pins;
+use throughline_tools::process::Surroundings;
 use throughline_tools::{Executor, ExecutorLimits, Source, Spool, Tool, Toolbox};
 use throughline_wire::Limits;
 use tokio::sync::OnceCell;
@@ -23,6 +26,9 @@ pub struct Builder {
     overlay: Overlay,
     tools: Vec<Arc<dyn Tool>>,
     sources: Vec<Arc<dyn Source>>,
+    surroundings: Option<Surroundings>,
+    pins: Option<Pins>,
+    memory: Option<Arc<dyn Memory>>,
     log: Option<Arc<dyn Log>>,
     approval: Approval,
     approval_handler: Option<ApprovalHandler>,
@@ -111,6 +117,24 @@ impl Builder {
         self
     }
 
+    /// Where programs of the configuration are started: environment, folder, helper. Default: as this process.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = Some(surroundings);
+        self
+    }
+
+    /// Definitions of MCP servers' tools that were agreed to. Default: those of this program's lifetime.
+    pub fn pins(mut self, pins: Pins) -> Self {
+        self.pins = Some(pins);
+        self
+    }
+
+    /// Where answers are kept that always hold. Default: in memory, until the program ends. R: A2
+    pub fn memory(mut self, memory: Arc<dyn Memory>) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
     /// Who answers when a tool wants to change something. Default: whoever holds the turn is asked.
     pub fn approval(mut self, approval: Approval) -> Self {
         self.approval = approval;
@@ -177,7 +201,10 @@ impl Builder {
     /// no template, tools that cannot be registered.
     pub fn build(self) -> Result<Throughline, Error> {
         let settings = self.settings.unwrap_or_default();
-        let (configured, section) = (settings.sources.clone(), settings.tools.clone());
+        let surroundings = self.surroundings.unwrap_or_else(Surroundings::of_this_process);
+        let pins = self.pins.unwrap_or_else(Pins::in_memory);
+        let configured = settings.sources.sources(&surroundings, &pins);
+        let section = settings.tools.clone();
         let plan = Plan::new(settings, &self.overlay)?;
         let toolbox = Toolbox::new(self.tools)?;
         let executor = Executor::new(self.executor_limits);
@@ -194,6 +221,10 @@ impl Builder {
                 toolbox,
                 waiting: Mutex::new(waiting),
                 first_wait: OnceCell::new(),
+                surroundings,
+                pins,
+                memory: self.memory.unwrap_or_else(|| Arc::new(InMemory::default())),
+                forgetful: Mutex::default(),
                 configured: tokio::sync::Mutex::new((configured, section)),
                 prompts: prompt::Cache::default(),
                 executor,

@@ -1,12 +1,12 @@
 //! Turns that know what was said before.
 
-use crate::app::{Throughline, TurnRequest};
+use crate::app::{Hooks, Throughline, TurnRequest};
 use crate::config::Mode;
 use crate::error::Error;
 use crate::input::UserInput;
 use crate::turn::{Turn, TurnControl};
 use std::sync::{Arc, Mutex, PoisonError};
-use throughline_engine::ConversationId;
+use throughline_engine::{ConversationId, Remembered};
 use throughline_wire::Message;
 use uuid::Uuid;
 
@@ -34,6 +34,8 @@ pub struct Conversation {
     app: Throughline,
     id: ConversationId,
     history: Arc<Mutex<Vec<Message>>>,
+    /// What people have said in it that holds until its end. R: A2
+    remembered: Arc<Mutex<Vec<Remembered>>>,
     last: Option<TurnControl>,
     /// What all turns of this conversation have in common.
     template: TurnRequest,
@@ -45,6 +47,7 @@ impl Conversation {
             app,
             id: ConversationId::new(format!("conv_{}", Uuid::now_v7().simple())),
             history: Arc::default(),
+            remembered: Arc::default(),
             last: None,
             template: TurnRequest::default(),
         }
@@ -90,14 +93,20 @@ impl Conversation {
         let request = TurnRequest {
             input: input.into(),
             history: self.history(),
+            remembered: self.remembered(),
             conversation_id: Some(self.id.clone()),
             ..self.template.clone()
         };
-        let history = self.history.clone();
-        let at_end = move |added: Vec<Message>| {
-            history.lock().unwrap_or_else(PoisonError::into_inner).extend(added);
+        let (history, remembered) = (self.history.clone(), self.remembered.clone());
+        let hooks = Hooks {
+            at_end: Box::new(move |added: Vec<Message>| {
+                history.lock().unwrap_or_else(PoisonError::into_inner).extend(added);
+            }),
+            kept: Arc::new(move |answer| {
+                remembered.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+            }),
         };
-        let turn = self.app.start_with(request, at_end).await?;
+        let turn = self.app.start_with(request, hooks).await?;
         self.last = Some(turn.control());
         Ok(turn)
     }
@@ -107,8 +116,19 @@ impl Conversation {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Forgets what has been said.
+    /// What people have said should hold until the end of this conversation, oldest first. R: A2
+    pub fn remembered(&self) -> Vec<Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes all of it back: calls ask again.
+    pub fn forget(&mut self) {
+        self.remembered = Arc::default();
+    }
+
+    /// Forgets what has been said, and what should hold.
     pub fn clear(&mut self) {
+        self.forget();
         // A turn that is still running adds to the old history, which nobody reads any more.
         self.history = Arc::default();
     }

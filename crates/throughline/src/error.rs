@@ -1,6 +1,7 @@
 //! Why something cannot be set up or begun. What goes wrong inside a turn is told by its events.
 
 use crate::config::ConfigError;
+use crate::memory::MemoryError;
 use crate::prompt::TemplateError;
 use crate::upstream::UpstreamError;
 use throughline_store::LogError;
@@ -22,6 +23,9 @@ pub enum Error {
     /// The tools.
     #[error(transparent)]
     Tools(#[from] RegistryError),
+    /// What people have said should always hold cannot be read, so no turn is begun without it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// The log refused the turn.
     #[error("the turn cannot be logged, so it is not begun: {0}")]
     Log(#[from] LogError),

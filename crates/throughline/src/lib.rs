@@ -16,6 +16,7 @@
 
 pub mod config;
 pub mod known;
+pub mod memory;
 pub mod prompt;
 
 mod agent;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline::config::{ConfiguredSource, File, Flags, Mode, Settings, resolve};
+use throughline::config::{File, Flags, Mode, Settings, resolve};
 use throughline::tools::{Effect, NoArguments, Source, SourceNews, Tool, Verdict, tool};
 use throughline::{SOURCES_WAIT_MAX, Throughline, Upstream};
 use throughline_testkit as testkit;
@@ -109,45 +109,39 @@ async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
 // R: O2
 #[tokio::test]
 async fn a_configuration_loaded_again_touches_only_what_has_changed() {
-    let with = |sources: &[(&Arc<Fake>, u64)], text: &str| {
-        let mut settings = settings(text);
-        for (source, said) in sources {
-            let configured = ConfiguredSource::new((*source).clone(), said);
-            settings.sources.insert(source.name.clone(), configured);
-        }
-        settings
+    const HTTP: &str =
+        "[http_tools.tides]\ndescription = \"High and low water\"\nurl = \"https://example.org/tides\"\n";
+    let command = |description: &str| {
+        let mut table = toml::Table::new();
+        table.insert("description".to_owned(), description.into());
+        table.insert("argv".to_owned(), toml::Value::Array(vec!["cargo".into(), "--version".into()]));
+        format!("[commands.version]\n{table}")
     };
-    let (stays, changes, goes, comes) = (
-        source("stays", Some(vec!["stays.tool"])),
-        source("changes", Some(vec!["changes.old"])),
-        source("goes", Some(vec!["goes.tool"])),
-        source("comes", Some(vec!["comes.tool"])),
-    );
     let app = Throughline::builder()
-        .settings(with(&[(&stays, 1), (&changes, 1), (&goes, 1)], &agent("Old.")))
+        .settings(settings(&format!("{}{HTTP}{}", agent("Old."), command("old"))))
         .tools([quiet("fixed.tool")])
         .build()
         .unwrap();
+    assert_eq!(names(&app), ["fixed.tool"], "building starts nothing");
     assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
-    assert_eq!(names(&app), ["changes.old", "fixed.tool", "goes.tool", "stays.tool"]);
+    assert_eq!(names(&app), ["commands.version", "fixed.tool", "http_tools.tides"]);
 
-    let wrong = with(&[(&comes, 1)], "[upstreams.a]\nknown = \"groq\"\n[agents.default]\nmodel = \"a/m\"\n");
+    let wrong = settings("[upstreams.a]\nknown = \"groq\"\n[agents.default]\nmodel = \"a/m\"\n");
     assert!(app.reload(wrong).await.unwrap_err().to_string().contains("GROQ_API_KEY"));
-    assert_eq!(names(&app).len(), 4, "a configuration that cannot be used changes nothing");
+    assert_eq!(names(&app).len(), 3, "a configuration that cannot be used changes nothing");
 
-    let changed = source("changes", Some(vec!["changes.new"]));
-    let text = format!("{}[tools.http]\nports = [8080]\n", agent("New."));
-    let reloaded = app.reload(with(&[(&stays, 1), (&changed, 2), (&comes, 1)], &text)).await.unwrap();
-    assert_eq!(
-        (reloaded.started, reloaded.stopped),
-        (vec!["changes".into(), "comes".into()], vec!["goes".to_owned()])
-    );
+    let text = format!("{}{HTTP}{}[tools.http]\nports = [8080]\n", agent("New."), command("new"));
+    let reloaded = app.reload(settings(&text)).await.unwrap();
+    assert_eq!((reloaded.started, reloaded.stopped), (vec!["commands".to_owned()], vec![]));
     assert_eq!(reloaded.after_restart, ["tools"]);
     assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
-    assert_eq!(names(&app), ["changes.new", "comes.tool", "fixed.tool", "stays.tool"]);
-    assert_eq!(stays.started.load(Ordering::SeqCst), 1, "nobody touched it");
-    assert_eq!((changes.stopped.load(Ordering::SeqCst), goes.stopped.load(Ordering::SeqCst)), (1, 1));
+    let version = app.tools().get(&"commands.version".into()).unwrap().clone();
+    assert_eq!(version.spec().description, "new");
     assert_eq!(app.offer(None, None, None).unwrap().prompt.text, "New.");
+
+    let reloaded = app.reload(settings(&format!("{}{HTTP}", agent("New.")))).await.unwrap();
+    assert_eq!((reloaded.started, reloaded.stopped), (vec![], vec!["commands".to_owned()]));
+    assert_eq!(names(&app), ["fixed.tool", "http_tools.tides"]);
 }
 
 #[tokio::test]

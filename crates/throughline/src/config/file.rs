@@ -4,6 +4,9 @@ use super::error::ConfigError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use throughline_engine::{LoopGuard, RetryPolicy, Rule, TurnLimits};
+use throughline_tools::command::CommandTool;
+use throughline_tools::http_tool::HttpTool;
+use throughline_tools::mcp::McpServer;
 use throughline_wire::{LeakedCalls, Limits, Profile, ReasoningEcho, ToolIdFormat};
 use toml::Spanned;
 
@@ -37,6 +40,12 @@ pub struct File {
     pub tools: ToolsSection,
     /// Who sits in front of it.
     pub user: UserSection,
+    /// MCP servers by name.
+    pub mcp: BTreeMap<String, Spanned<McpServer>>,
+    /// Programs that are tools, by name.
+    pub commands: BTreeMap<String, CommandTool>,
+    /// HTTP endpoints that are tools, by name.
+    pub http_tools: BTreeMap<String, HttpTool>,
     #[serde(skip)]
     pub(crate) source: Source,
 }

@@ -14,4 +14,4 @@ pub use file::{
     UpstreamSection, UserSection,
 };
 pub use resolve::{DEFAULT_AGENT, DEMO, Environment, Flags, Settings, resolve};
-pub use sources::ConfiguredSource;
+pub use sources::{ConfiguredSource, SourceSettings};

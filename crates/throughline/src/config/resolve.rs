@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use super::file::{
     AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
 };
-use super::sources::ConfiguredSource;
+use super::sources::SourceSettings;
 use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
 use crate::known;
 use crate::prompt::{Template, User};
@@ -12,6 +12,7 @@ use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use throughline_engine::{Execution, StartRule, UpstreamChoice};
+use throughline_tools::mcp::McpSettingError;
 use throughline_tools::{Toggle, Toggles};
 use throughline_wire::{Dialect, Settings as Sampling, Transfer};
 use toml::Spanned;
@@ -52,8 +53,8 @@ pub struct Settings {
     pub tools: ToolsSection,
     /// What templates know about the person.
     pub user: User,
-    /// Where tools come from beside the program, by the name of the source.
-    pub sources: BTreeMap<String, ConfiguredSource>,
+    /// Where tools come from beside the program.
+    pub sources: SourceSettings,
 }
 
 impl Default for Settings {
@@ -66,7 +67,7 @@ impl Default for Settings {
             limits: LimitsSection::default(),
             tools: ToolsSection::default(),
             user: User::default(),
-            sources: BTreeMap::new(),
+            sources: SourceSettings::default(),
         }
     }
 }
@@ -99,6 +100,7 @@ pub fn resolve(
 ) -> Result<Settings, ConfigError> {
     let file = file.unwrap_or_default();
     let user = user(&file)?;
+    let sources = sources(&file)?;
     let layers = Layers { file: &file, environment, flags };
     let mut upstreams = BTreeMap::new();
     for (name, section) in &file.upstreams {
@@ -109,15 +111,18 @@ pub fn resolve(
         agents.insert(name.clone(), layers.agent(name, section, &mut upstreams)?);
     }
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
-    Ok(Settings {
-        upstreams,
-        agents,
-        agent,
-        limits: file.limits,
-        tools: file.tools.clone(),
-        user,
-        sources: BTreeMap::new(),
-    })
+    Ok(Settings { upstreams, agents, agent, limits: file.limits, tools: file.tools.clone(), user, sources })
+}
+
+/// Sources whose settings can be used; programs and servers are looked for when they are started.
+fn sources(file: &File) -> Result<SourceSettings, ConfigError> {
+    let mut mcp = BTreeMap::new();
+    for (name, server) in file.mcp.iter().filter(|(_, server)| server.get_ref().enabled) {
+        let wrong = |error: McpSettingError| file.error(server, error.message).help(error.help);
+        server.get_ref().check(name).map_err(wrong)?;
+        mcp.insert(name.clone(), server.get_ref().clone());
+    }
+    Ok(SourceSettings { mcp, commands: file.commands.clone(), http_tools: file.http_tools.clone() })
 }
 
 /// Who the person is, with a time zone that exists.

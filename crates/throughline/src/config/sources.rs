@@ -1,9 +1,25 @@
 //! Sources of tools as a configuration describes them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use throughline_tools::Source;
+use throughline_tools::command::{CommandSource, CommandTool};
+use throughline_tools::http_tool::{HttpTool, HttpToolSource};
+use throughline_tools::mcp::{McpServer, Pins};
+use throughline_tools::process::Surroundings;
+
+/// What a configuration says of sources, as it stands there.
+#[derive(Clone, Debug, Default)]
+pub struct SourceSettings {
+    /// `[mcp.NAME]`, those that are enabled.
+    pub mcp: BTreeMap<String, McpServer>,
+    /// `[commands.NAME]`.
+    pub commands: BTreeMap<String, CommandTool>,
+    /// `[http_tools.NAME]`.
+    pub http_tools: BTreeMap<String, HttpTool>,
+}
 
 /// A source, not started yet, and what the configuration said of it.
 #[derive(Clone)]
@@ -26,5 +42,100 @@ impl ConfiguredSource {
 impl fmt::Debug for ConfiguredSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source.name())
+    }
+}
+
+impl SourceSettings {
+    /// The sources by name. Nothing is started, and nothing can go wrong: what is wrong with one tool is its own fault
+    /// when the source is started.
+    pub fn sources(&self, surroundings: &Surroundings, pins: &Pins) -> BTreeMap<String, ConfiguredSource> {
+        let mut sources = BTreeMap::new();
+        let mut add = |source: Arc<dyn Source>, said: &dyn fmt::Debug| {
+            let configured = ConfiguredSource::new(source.clone(), &with_variables(said, surroundings));
+            sources.insert(source.name().to_owned(), configured);
+        };
+        if !self.commands.is_empty() {
+            add(Arc::new(CommandSource::new(self.commands.clone(), surroundings.clone())), &self.commands);
+        }
+        if !self.http_tools.is_empty() {
+            add(
+                Arc::new(HttpToolSource::new(self.http_tools.clone(), surroundings.clone())),
+                &self.http_tools,
+            );
+        }
+        self.add_mcp(surroundings, pins, &mut add);
+        sources
+    }
+
+    #[cfg(feature = "mcp")]
+    fn add_mcp(
+        &self,
+        surroundings: &Surroundings,
+        pins: &Pins,
+        add: &mut impl FnMut(Arc<dyn Source>, &dyn fmt::Debug),
+    ) {
+        use throughline_tools::mcp::McpSource;
+        for (name, server) in &self.mcp {
+            // What can be wrong with the settings has been found when they were read.
+            if let Ok(source) = McpSource::new(name, server.clone(), surroundings.clone(), pins.clone()) {
+                add(Arc::new(source), server);
+            }
+        }
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    fn add_mcp(&self, _: &Surroundings, _: &Pins, _: &mut impl FnMut(Arc<dyn Source>, &dyn fmt::Debug)) {}
+}
+
+/// The settings, and the values of the variables that they name: a new key is a change, too.
+fn with_variables(said: &dyn fmt::Debug, surroundings: &Surroundings) -> (String, Vec<Option<String>>) {
+    let said = format!("{said:?}");
+    let names = said.split('$').skip(1).map(|rest| {
+        rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default()
+    });
+    let values = names.map(|name| surroundings.environment.get(name).cloned()).collect();
+    (said, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "[mcp.a]\ncommand = [\"x\"]\n[mcp.b]\nurl = \"http://127.0.0.1:9/mcp\"\n\
+                        headers = { k = \"$KEY\" }\n[commands.c]\nargv = [\"true\"]\ndescription = \"does nothing\"\n";
+
+    fn sources(text: &str, key: &str) -> BTreeMap<String, ConfiguredSource> {
+        let file = crate::config::File::parse("throughline.toml", text).unwrap_or_default();
+        let settings = SourceSettings {
+            mcp: file.mcp.into_iter().map(|(name, server)| (name, server.into_inner())).collect(),
+            commands: file.commands,
+            http_tools: file.http_tools,
+        };
+        let environment = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
+        let surroundings = Surroundings { environment, folder: "/".into(), helper: None };
+        settings.sources(&surroundings, &Pins::in_memory())
+    }
+
+    // R: L2, O2
+    #[test]
+    fn what_was_said_changes_with_settings_and_secrets_and_with_nothing_else() {
+        let said = |text: &str, key: &str| -> BTreeMap<String, u64> {
+            sources(text, key).into_iter().map(|(name, source)| (name, source.said)).collect()
+        };
+        let base = said(BASE, "1");
+        let changed = |text: &str, key: &str| -> Vec<String> {
+            let after = said(text, key).into_iter();
+            after.filter(|(name, said)| base.get(name) != Some(said)).map(|(name, _)| name).collect()
+        };
+        let names: Vec<String> = base.keys().cloned().collect();
+        let expected: &[&str] =
+            if cfg!(feature = "mcp") { &["commands", "mcp:a", "mcp:b"] } else { &["commands"] };
+        assert_eq!(names, expected);
+        assert_eq!(changed(BASE, "1"), [""; 0]);
+        assert_eq!(changed(&BASE.replace("does nothing", "does it"), "1"), ["commands"]);
+        if cfg!(feature = "mcp") {
+            assert_eq!(changed(BASE, "2"), ["mcp:b"]);
+            assert_eq!(changed(&BASE.replace("[\"x\"]", "[\"y\"]"), "1"), ["mcp:a"]);
+        }
     }
 }

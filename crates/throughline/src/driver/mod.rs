@@ -23,7 +23,8 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{
-    Action, FailureKind, Input, Out, Outbox, Question, Turn, TurnSetup, TurnStart, UpstreamFailure, Verdict,
+    Action, Event, EventKind, FailureKind, Input, Out, Outbox, Question, Remembered, Turn, TurnSetup,
+    TurnStart, UpstreamFailure, Verdict,
 };
 use throughline_store::{Log, LogError};
 use throughline_tools::{Executor, Registry};
@@ -31,6 +32,7 @@ use throughline_wire::text::CallFormat;
 use throughline_wire::{CallId, Message};
 use timers::Timers;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// What someone outside wants of a running turn.
@@ -47,6 +49,9 @@ pub(crate) const COMMANDS_MAX: usize = 64;
 /// The tools as they are now. They may change while a turn runs.
 pub(crate) type RegistryNow = Arc<dyn Fn() -> Arc<Registry> + Send + Sync>;
 
+/// Gets each answer that holds beyond its call, once the log has it. May block its thread.
+pub(crate) type Keep = Arc<dyn Fn(Remembered) + Send + Sync>;
+
 /// Everything that a turn needs of the world.
 pub(crate) struct World {
     pub clock: Clock,
@@ -58,6 +63,7 @@ pub(crate) struct World {
     pub registry: RegistryNow,
     pub executor: Executor,
     pub approval_handler: Option<ApprovalHandler>,
+    pub keep: Keep,
     pub commands: mpsc::Receiver<Command>,
     /// Nobody holds the turn any more: it is to be stopped.
     pub abandoned: CancellationToken,
@@ -109,6 +115,7 @@ impl Driver {
             registry,
             executor,
             approval_handler,
+            keep,
             mut commands,
             abandoned,
         } = world;
@@ -130,6 +137,7 @@ impl Driver {
         };
         driver.collect();
 
+        let mut keeping = JoinSet::new();
         let mut senders = Senders::There;
         let mut stopped = Stopped::No;
         loop {
@@ -140,6 +148,8 @@ impl Driver {
             }
             if driver.machine.is_over() && driver.outbox.is_empty() && !appender.is_busy() {
                 // Every call has an outcome once the turn is over.
+                // Whoever begins the next turn finds everything that was said in this one.
+                keeping.join_all().await;
                 return Ok(driver.machine.history().unwrap_or_default());
             }
             let next_timer = driver.timers.next();
@@ -151,6 +161,10 @@ impl Driver {
                     acknowledged?;
                     let released = driver.outbox.acknowledged();
                     driver.questions.look_at(&released.events);
+                    for answer in answers_to_keep(&released.events) {
+                        let keep = keep.clone();
+                        keeping.spawn_blocking(move || keep(answer));
+                    }
                     driver.perform_all(released.actions);
                     for input in driver.model.take_held() {
                         driver.feed(input);
@@ -258,6 +272,14 @@ impl Driver {
             }
         }
     }
+}
+
+// R: A2
+fn answers_to_keep(events: &[Event]) -> impl Iterator<Item = Remembered> + '_ {
+    events.iter().filter_map(|event| match &event.kind {
+        EventKind::ApprovalResolved { remembered: Some(answer), .. } => Some((**answer).clone()),
+        _ => None,
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
