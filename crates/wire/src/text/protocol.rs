@@ -152,6 +152,22 @@ pub enum FindingKind {
     Directive,
 }
 
+impl FindingKind {
+    /// What is said about it.
+    pub(super) fn sentence(self) -> &'static str {
+        match self {
+            FindingKind::InCodeFence => "A tool request in a code block is an example: it was not run.",
+            FindingKind::InInlineCode => "A tool request in inline code is an example: it was not run.",
+            FindingKind::InQuotation => "A tool request in a quotation (`>`) was not run.",
+            FindingKind::InThinking => "A tool request in a thinking block was not run.",
+            FindingKind::MarkedInert => "A block marked as an example (`…_ESCAPE`) was not run.",
+            FindingKind::TornMarker => "The reply ended in the middle of a marker, which is not shown.",
+            FindingKind::StrayEnd => "An end marker without a request before it is not shown.",
+            FindingKind::Directive => "A field for another system has no effect here.",
+        }
+    }
+}
+
 /// Bytes of a refused block that are shown with the refusal; cut at a character's border.
 pub const RAW_BYTES_MAX: usize = 4096;
 
@@ -168,7 +184,7 @@ pub fn line_and_column(text: &str, at: usize) -> (u32, u32) {
 }
 
 /// Every protocol.
-pub static PROTOCOLS: &[&dyn TextProtocol] = &[];
+pub static PROTOCOLS: &[&dyn TextProtocol] = &[&super::Vcp, &super::Xml];
 
 /// The protocol of this name.
 pub fn protocol(name: &str) -> Option<&'static dyn TextProtocol> {

@@ -1,0 +1,226 @@
+//! What the fields of a whole block mean: calls with arguments.
+
+use super::super::flat;
+use super::marks::{COMMAND, COMMANDS_MAX, DIRECTIVES, TOOL_NAME};
+use super::parser::{Field, Fields};
+use super::words::{self, Flaw};
+use crate::json::Json;
+use crate::vocabulary::ToolDefinition;
+use serde_json::Value;
+
+/// Name and argument text of each call, and what is said about fields without effect.
+type Calls = (Vec<(String, String)>, Option<String>);
+
+/// The calls of a block.
+pub(super) fn calls(block: &Fields, tools: &[ToolDefinition]) -> Result<Calls, Flaw> {
+    let fields = &block.fields;
+    let names = all(fields, TOOL_NAME);
+    let Some(name) = names.first() else {
+        let is_bare = block.bare.iter().any(|key| key.to_ascii_lowercase() == TOOL_NAME);
+        return Err(if is_bare { Flaw::Bare { key: TOOL_NAME.into() } } else { Flaw::NoToolName });
+    };
+    if let Some(other) = names.iter().find(|other| other != &name) {
+        return Err(Flaw::TwoToolNames { first: name.to_string(), second: other.to_string() });
+    }
+    if name.is_empty() {
+        return Err(Flaw::NoToolName);
+    }
+    let numbers = command_numbers(fields, name, tools);
+    let commands = all(fields, COMMAND);
+    let chooses = command_chooses(name, tools);
+    // Each call as its tool, whether its command chose it, and its number.
+    let mut made = Vec::new();
+    if numbers.is_empty() {
+        let first = commands.first();
+        let other = commands.iter().find(|other| Some(*other) != first);
+        if let (true, Some(first), Some(other)) = (chooses, first, other) {
+            return Err(Flaw::TwoCommands { first: first.to_string(), second: other.to_string() });
+        }
+        made.push((choose(name, first.copied(), tools), None));
+    } else {
+        if !commands.is_empty() {
+            return Err(Flaw::MixedCommands);
+        }
+        if numbers.len() > COMMANDS_MAX {
+            return Err(Flaw::TooManyCommands);
+        }
+        for number in &numbers {
+            let command = all(fields, &format!("{COMMAND}{number}")).last().copied();
+            made.push((choose(name, command, tools), Some(*number)));
+        }
+    }
+    for key in &block.bare {
+        let base = split_number(key).map_or(key.as_str(), |(base, _)| base);
+        let known = made.iter().any(|((tool, _), _)| has(*tool, key) || has(*tool, base));
+        let is_given = fields.iter().any(|field| &field.key == key);
+        let is_name = key.to_ascii_lowercase() == TOOL_NAME;
+        if (known || (base == COMMAND && chooses)) && !is_given && !is_name {
+            return Err(Flaw::Bare { key: key.clone() });
+        }
+    }
+    let first_tool = made.first().and_then(|((tool, _), _)| *tool);
+    let mut idle: Vec<&str> = Vec::new();
+    for Field { key, .. } in fields {
+        if DIRECTIVES.contains(&key.as_str()) && !has(first_tool, key) && !idle.contains(&key.as_str()) {
+            idle.push(key);
+        }
+    }
+    let calls = made.into_iter().map(|((tool, is_chosen), number)| {
+        let wire = tool.map_or(*name, |tool| tool.name.as_str());
+        (wire.to_owned(), arguments(fields, tool, is_chosen, number, &numbers))
+    });
+    Ok((calls.collect(), (!idle.is_empty()).then(|| words::no_effect(&idle))))
+}
+
+/// The name of a block that is refused: the tool's, once it was clear while reading, else as written.
+pub(super) fn name_so_far(fields: &[Field], tools: &[ToolDefinition]) -> String {
+    let clear = (1..=fields.len()).find_map(|count| {
+        let fields = &fields[..count];
+        let name = *all(fields, TOOL_NAME).first().filter(|name| !name.is_empty())?;
+        if !command_chooses(name, tools) {
+            return Some(direct(name, tools).map_or(name, |tool| tool.name.as_str()).to_owned());
+        }
+        if !command_numbers(fields, name, tools).is_empty() {
+            return None;
+        }
+        let command = *all(fields, COMMAND).first()?;
+        command_of(name, command, tools).map(|tool| tool.name.as_str().to_owned())
+    });
+    let written = || all(fields, TOOL_NAME).first().map(|name| name.to_string());
+    clear.or_else(written).unwrap_or_default()
+}
+
+fn all<'f>(fields: &'f [Field], key: &str) -> Vec<&'f str> {
+    fields.iter().filter(|field| field.key == key).map(|field| field.value.trim()).collect()
+}
+
+// --- which tool ---
+
+fn direct<'d>(name: &str, tools: &'d [ToolDefinition]) -> Option<&'d ToolDefinition> {
+    let wire = tools.iter().find(|tool| tool.name.as_str() == name);
+    let vcp = |tool: &&ToolDefinition| matches!(&tool.vcp, Some(vcp) if vcp.tool_name == name && vcp.command.is_none());
+    wire.or_else(|| tools.iter().find(vcp))
+}
+
+fn command_of<'d>(name: &str, command: &str, tools: &'d [ToolDefinition]) -> Option<&'d ToolDefinition> {
+    let vcp = |tool: &&ToolDefinition| matches!(&tool.vcp, Some(vcp) if vcp.tool_name == name && vcp.command.as_deref() == Some(command));
+    let wire = format!("{name}_{command}");
+    let method = |tool: &&ToolDefinition| !command.is_empty() && tool.name.as_str() == wire;
+    tools.iter().find(vcp).or_else(|| tools.iter().find(method))
+}
+
+/// Does `command` choose between tools of this name, rather than being an argument?
+fn command_chooses(name: &str, tools: &[ToolDefinition]) -> bool {
+    let group = format!("{name}_");
+    let some = tools.iter().any(|tool| {
+        let method = tool.name.as_str().strip_prefix(&group);
+        let command = matches!(&tool.vcp, Some(vcp) if vcp.tool_name == name && vcp.command.is_some());
+        command || method.is_some_and(|method| !method.is_empty())
+    });
+    some && !has(direct(name, tools), COMMAND)
+}
+
+fn choose<'d>(
+    name: &str,
+    command: Option<&str>,
+    tools: &'d [ToolDefinition],
+) -> (Option<&'d ToolDefinition>, bool) {
+    let by_command = match command {
+        Some(command) if command_chooses(name, tools) => command_of(name, command, tools),
+        _ => None,
+    };
+    match by_command {
+        Some(tool) => (Some(tool), true),
+        None => (direct(name, tools), false),
+    }
+}
+
+fn has(tool: Option<&ToolDefinition>, key: &str) -> bool {
+    tool.is_some_and(|tool| tool.parameters["properties"].get(key).is_some())
+}
+
+// --- numbers ---
+
+fn split_number(key: &str) -> Option<(&str, u32)> {
+    let digits = key.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (base, number) = key.split_at(key.len() - digits);
+    if base.is_empty() || number.is_empty() || number.starts_with('0') {
+        return None;
+    }
+    Some((base, number.parse().ok()?))
+}
+
+fn command_numbers(fields: &[Field], name: &str, tools: &[ToolDefinition]) -> Vec<u32> {
+    let own = direct(name, tools);
+    let mut numbers: Vec<u32> = fields
+        .iter()
+        .filter(|field| !has(own, &field.key))
+        .filter_map(|field| split_number(&field.key))
+        .filter(|(base, _)| *base == COMMAND)
+        .map(|(_, number)| number)
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+// --- arguments ---
+
+fn arguments(
+    fields: &[Field],
+    tool: Option<&ToolDefinition>,
+    is_chosen: bool,
+    number: Option<u32>,
+    numbers: &[u32],
+) -> String {
+    let mut members: Vec<(&str, &str)> = Vec::new();
+    let mut put = |key, value| {
+        members.retain(|(known, _)| *known != key);
+        members.push((key, value));
+    };
+    let numbered = |field: &Field| {
+        let (base, of) = split_number(&field.key)?;
+        let belongs = numbers.contains(&of) && !has(tool, &field.key);
+        belongs.then_some((base.len(), of))
+    };
+    let counts = |key: &str| {
+        let is_choice = is_chosen && key == COMMAND;
+        let is_idle = DIRECTIVES.contains(&key) && !has(tool, key);
+        key != TOOL_NAME && !is_choice && !is_idle
+    };
+    for field in fields.iter().filter(|field| numbered(field).is_none() && counts(&field.key)) {
+        put(&field.key, &field.value);
+    }
+    for field in fields {
+        if let Some((base, of)) = numbered(field)
+            && Some(of) == number
+            && counts(&field.key[..base])
+        {
+            put(&field.key[..base], &field.value);
+        }
+    }
+    let parameters = tool.map(|tool| flat::parameters(&tool.parameters)).unwrap_or_default();
+    let members = members.into_iter().map(|(key, value)| {
+        let kinds = parameters.iter().find(|parameter| parameter.name == key).map(|known| &known.kinds);
+        format!("{}:{}", Value::from(key), typed(kinds, value))
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+/// A value as the schema wants it, if it is that without a doubt; else as text.
+fn typed(kinds: Option<&flat::Kinds>, value: &str) -> String {
+    let text = Value::from(value).to_string();
+    let Some(kinds) = kinds else { return text };
+    let trimmed = value.trim();
+    if kinds.text {
+        let listed = |text: &str| kinds.choices.contains(&Value::from(text));
+        return if listed(trimmed) && !listed(value) { Value::from(trimmed).to_string() } else { text };
+    }
+    let Ok(json) = Json::parse(trimmed) else { return text };
+    let is_whole = json.is_number() && !trimmed.contains(['.', 'e', 'E']);
+    let fits = (kinds.number && json.is_number())
+        || (kinds.integer && is_whole)
+        || (kinds.boolean && matches!(trimmed, "true" | "false"))
+        || (kinds.null && json.is_null());
+    if fits { trimmed.to_owned() } else { text }
+}

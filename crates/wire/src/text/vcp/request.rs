@@ -1,0 +1,501 @@
+//! What the fields of a block mean, told while they arrive: which tool, and its arguments as JSON.
+//!
+//! Arguments are streamed as soon as the tool is certain. Two things take back what was streamed and tell it again at
+//! the end of the block: a parameter that is given a second time, and the first numbered command.
+
+use super::super::flat::{self, Kinds};
+use super::super::protocol::{FindingKind, Scanned};
+use super::super::scan::{Out, Place};
+use super::marks::{BARE_NAMES_MAX, COMMAND, COMMANDS_MAX, DIRECTIVES, TOOL_NAME, is_colon, is_key_char};
+use super::words::{self, Flaw};
+use crate::vocabulary::{ToolDefinition, VcpCommand};
+use std::fmt::Write;
+use std::mem::replace;
+use std::sync::Arc;
+
+/// The offered tools, as requests name them.
+pub(super) struct Tools {
+    tools: Vec<Tool>,
+}
+
+struct Tool {
+    wire: String,
+    vcp: Option<VcpCommand>,
+    parameters: Vec<(String, Kinds)>,
+}
+
+impl Tools {
+    pub(super) fn new(tools: &[ToolDefinition]) -> Self {
+        let tool = |tool: &ToolDefinition| Tool {
+            wire: tool.name.as_str().to_owned(),
+            vcp: tool.vcp.clone(),
+            parameters: flat::parameters(&tool.parameters)
+                .into_iter()
+                .map(|parameter| (parameter.name.to_owned(), parameter.kinds))
+                .collect(),
+        };
+        Self { tools: tools.iter().map(tool).collect() }
+    }
+
+    /// The tool that has this name alone.
+    fn direct(&self, name: &str) -> Option<&Tool> {
+        let by_wire = self.tools.iter().find(|tool| tool.wire == name);
+        by_wire.or_else(|| self.tools.iter().find(|tool| tool.is_command(name, None)))
+    }
+
+    /// The tool that this command of this name is.
+    fn by_command(&self, name: &str, command: &str) -> Option<&Tool> {
+        let by_vcp = self.tools.iter().find(|tool| tool.is_command(name, Some(command)));
+        by_vcp.or_else(|| self.tools.iter().find(|tool| tool.method_of(name) == Some(command)))
+    }
+
+    /// Could a command of this name be a tool?
+    fn has_commands(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| {
+            tool.method_of(name).is_some()
+                || tool.vcp.as_ref().is_some_and(|vcp| vcp.tool_name == name && vcp.command.is_some())
+        })
+    }
+}
+
+impl Tool {
+    fn is_command(&self, name: &str, command: Option<&str>) -> bool {
+        self.vcp.as_ref().is_some_and(|vcp| vcp.tool_name == name && vcp.command.as_deref() == command)
+    }
+
+    /// `method` if the tool is `group_method`.
+    fn method_of(&self, group: &str) -> Option<&str> {
+        self.wire.strip_prefix(group)?.strip_prefix('_').filter(|method| !method.is_empty())
+    }
+
+    fn kinds(&self, key: &str) -> Option<&Kinds> {
+        self.parameters.iter().find(|(name, _)| name == key).map(|(_, kinds)| kinds)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.kinds(key).is_some()
+    }
+}
+
+/// One block's fields so far.
+pub(super) struct Request {
+    tools: Arc<Tools>,
+    start: Place,
+    fields: Vec<Field>,
+    /// Names that stand between fields with a colon and without a value.
+    bare: Vec<String>,
+    open: Option<Open>,
+    telling: Telling,
+    /// Something of the arguments was told.
+    told: bool,
+}
+
+struct Field {
+    key: String,
+    value: String,
+    closed: bool,
+}
+
+/// The call that was opened.
+struct Open {
+    tool: Option<usize>,
+    /// `command` chose the tool and is no argument.
+    chosen: bool,
+}
+
+/// How arguments are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    /// As they come.
+    Live,
+    /// As they come, in the middle of a text value.
+    InText,
+    /// All of them at the end of the block.
+    AtEnd,
+}
+
+/// A call that the block makes.
+struct Made<'r> {
+    tool: Option<&'r Tool>,
+    chosen: bool,
+    /// Names and values, each name once.
+    arguments: Vec<(&'r str, &'r str)>,
+}
+
+impl Request {
+    pub(super) fn new(tools: Arc<Tools>, start: Place) -> Self {
+        let (fields, bare) = (Vec::new(), Vec::new());
+        Self { tools, start, fields, bare, open: None, telling: Telling::Live, told: false }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The name of the last field.
+    pub(super) fn key(&self) -> &str {
+        self.fields.last().map_or("", |field| &field.key)
+    }
+
+    // --- fields as they arrive ---
+
+    /// Takes what stands in front of a field, `key`, or of the end: it means nothing, unless somebody forgot 「始」.
+    pub(super) fn note_gap(&mut self, gap: &str, key: Option<&str>) {
+        let mut parts: Vec<&str> = gap.split([',', '，', '\n']).collect();
+        if key.is_some() {
+            // The key itself may stand a line above its value.
+            while let Some(part) = parts.pop() {
+                if part.contains(is_key_char) {
+                    break;
+                }
+            }
+        }
+        for part in parts {
+            let named = part.trim_start();
+            let key = &named[..named.len() - named.trim_start_matches(is_key_char).len()];
+            let is_named = named[key.len()..].trim_start().starts_with(is_colon);
+            let room = self.bare.len() < BARE_NAMES_MAX;
+            if room && is_named && !key.is_empty() && !self.bare.iter().any(|known| known == key) {
+                self.bare.push(key.to_owned());
+            }
+        }
+    }
+
+    pub(super) fn field_begins(&mut self, key: String, out: &mut Out<'_>) {
+        let key = if key.eq_ignore_ascii_case(TOOL_NAME) { TOOL_NAME.to_owned() } else { key };
+        let again = self.fields.iter().any(|field| field.key == key);
+        self.fields.push(Field { key, value: String::new(), closed: false });
+        if self.telling == Telling::AtEnd || self.open.is_none() {
+            return;
+        }
+        let key = self.key();
+        let is_argument = self.is_argument(key);
+        if self.number_of(key).is_some() || (is_argument && again) {
+            return self.tell_at_end(out);
+        }
+        if is_argument && self.opened_tool().and_then(|tool| tool.kinds(key)).is_none_or(Kinds::is_any_text) {
+            let head = format!("{}{}:\"", self.separator(), quoted(key));
+            self.tell(&head, out);
+            self.telling = Telling::InText;
+        }
+    }
+
+    pub(super) fn grow(&mut self, piece: &str, out: &mut Out<'_>) {
+        if self.telling == Telling::InText {
+            let quoted = quoted(piece);
+            self.tell(&quoted[1..quoted.len() - 1], out);
+        }
+        if let Some(field) = self.fields.last_mut() {
+            field.value.push_str(piece);
+        }
+    }
+
+    pub(super) fn field_ends(&mut self, out: &mut Out<'_>) {
+        if let Some(field) = self.fields.last_mut() {
+            field.closed = true;
+        }
+        if self.telling == Telling::InText {
+            self.telling = Telling::Live;
+            return self.tell("\"", out);
+        }
+        match &self.open {
+            None => self.try_open(out),
+            Some(_) if self.telling == Telling::Live && self.is_argument(self.key()) => {
+                self.tell_field(self.fields.len() - 1, out);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Opens the call as soon as no later field can change which tool is meant.
+    fn try_open(&mut self, out: &mut Out<'_>) {
+        let Some(name) = self.tool_name().filter(|name| !name.is_empty()) else { return };
+        let tools = self.tools.clone();
+        let direct = tools.direct(name);
+        let numbered = self.fields.iter().any(|field| self.number_of(&field.key).is_some());
+        let (tool, chosen) = match direct {
+            _ if !tools.has_commands(name) => (direct, false),
+            Some(tool) if tool.has(COMMAND) => (direct, false),
+            _ if numbered => return,
+            _ => match self.values(COMMAND).next().and_then(|command| tools.by_command(name, command)) {
+                Some(tool) => (Some(tool), true),
+                None => return,
+            },
+        };
+        out.say(Scanned::Opened { name: tool.map_or(name, |tool| &tool.wire) });
+        let tool = tool.and_then(|tool| tools.tools.iter().position(|known| std::ptr::eq(known, tool)));
+        self.open = Some(Open { tool, chosen });
+        let keys: Vec<&str> = self.fields.iter().map(|field| field.key.as_str()).collect();
+        let twice = |at: usize| self.is_argument(keys[at]) && keys[..at].contains(&keys[at]);
+        if numbered || (0..keys.len()).any(twice) {
+            self.telling = Telling::AtEnd;
+            return;
+        }
+        for at in 0..self.fields.len() {
+            if self.is_argument(&self.fields[at].key) {
+                self.tell_field(at, out);
+            }
+        }
+    }
+
+    // --- the end of the block ---
+
+    /// The end marker: the block is whole.
+    pub(super) fn seal(&mut self, raw: &str, out: &mut Out<'_>) {
+        let tools = self.tools.clone();
+        let calls = match self.calls(&tools) {
+            Ok(calls) => calls,
+            Err(flaw) => return self.refuse(&flaw, raw, out),
+        };
+        let written = self.tool_name().unwrap_or_default();
+        let mut opened = self.open.is_some();
+        for call in &calls {
+            if !replace(&mut opened, false) {
+                out.say(Scanned::Opened { name: call.tool.map_or(written, |tool| &tool.wire) });
+            } else if self.telling == Telling::Live {
+                out.say(Scanned::Arguments(if self.told { "}" } else { "{}" }));
+                out.say(Scanned::Sealed);
+                continue;
+            }
+            out.say(Scanned::Arguments(&call.arguments_text()));
+            out.say(Scanned::Sealed);
+        }
+        let mut idle: Vec<&str> = Vec::new();
+        for Field { key, .. } in &self.fields {
+            let known = calls.first().and_then(|call| call.tool).is_some_and(|tool| tool.has(key));
+            if DIRECTIVES.contains(&key.as_str()) && !known && !idle.contains(&key.as_str()) {
+                idle.push(key);
+            }
+        }
+        if !idle.is_empty() {
+            out.remark(FindingKind::Directive, self.start, words::no_effect(&idle));
+        }
+    }
+
+    /// The block never runs.
+    pub(super) fn refuse(&mut self, flaw: &Flaw, raw: &str, out: &mut Out<'_>) {
+        if self.open.is_none()
+            && let Some(name) = self.tool_name().filter(|name| !name.is_empty())
+        {
+            out.say(Scanned::Opened { name });
+        }
+        out.say(Scanned::Refused { why: flaw.to_string(), raw });
+    }
+
+    fn calls<'r>(&'r self, tools: &'r Tools) -> Result<Vec<Made<'r>>, Flaw> {
+        let Some(name) = self.tool_name() else {
+            let bare = self.bare.iter().find(|key| key.eq_ignore_ascii_case(TOOL_NAME));
+            return Err(bare.map_or(Flaw::NoToolName, |_| Flaw::Bare { key: TOOL_NAME.into() }));
+        };
+        if let Some(other) = self.values(TOOL_NAME).find(|other| *other != name) {
+            return Err(Flaw::TwoToolNames { first: name.into(), second: other.into() });
+        }
+        if name.is_empty() {
+            return Err(Flaw::NoToolName);
+        }
+        let mut numbers: Vec<u32> =
+            self.fields.iter().filter_map(|field| self.number_of(&field.key)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let direct = tools.direct(name);
+        let chooses = tools.has_commands(name) && !direct.is_some_and(|tool| tool.has(COMMAND));
+        let choose = |command: Option<&str>| {
+            let chosen = command.filter(|_| chooses).and_then(|command| tools.by_command(name, command));
+            (chosen.or(direct), chosen.is_some())
+        };
+        let mut calls = Vec::new();
+        if numbers.is_empty() {
+            let mut commands = self.values(COMMAND);
+            let first = commands.next();
+            if chooses
+                && let Some(first) = first
+                && let Some(second) = commands.find(|second| *second != first)
+            {
+                return Err(Flaw::TwoCommands { first: first.into(), second: second.into() });
+            }
+            let (tool, chosen) = choose(first);
+            calls.push(Made { tool, chosen, arguments: Vec::new() });
+            let made = self.arguments_of(&calls[0], None, &[]);
+            calls[0].arguments = made;
+        } else {
+            if self.values(COMMAND).next().is_some() {
+                return Err(Flaw::MixedCommands);
+            }
+            if numbers.len() > COMMANDS_MAX {
+                return Err(Flaw::TooManyCommands);
+            }
+            for number in &numbers {
+                let command = self.values(&format!("{COMMAND}{number}")).next_back();
+                let (tool, chosen) = choose(command);
+                let mut call = Made { tool, chosen, arguments: Vec::new() };
+                call.arguments = self.arguments_of(&call, Some(*number), &numbers);
+                calls.push(call);
+            }
+        }
+        let given = |key: &str| self.fields.iter().any(|field| field.key == key);
+        let means = |key: &str| {
+            let knows = |key: &str| calls.iter().any(|call| call.tool.is_some_and(|tool| tool.has(key)));
+            let base = numbered(key).map_or(key, |(base, _)| base);
+            key.eq_ignore_ascii_case(TOOL_NAME) || knows(key) || knows(base) || (base == COMMAND && chooses)
+        };
+        match self.bare.iter().find(|key| means(key) && !given(key)) {
+            Some(key) if !key.eq_ignore_ascii_case(TOOL_NAME) => Err(Flaw::Bare { key: key.clone() }),
+            _ => Ok(calls),
+        }
+    }
+
+    /// The arguments of one call: of the command with this number, if commands are numbered.
+    fn arguments_of<'r>(
+        &'r self,
+        call: &Made<'_>,
+        number: Option<u32>,
+        numbers: &[u32],
+    ) -> Vec<(&'r str, &'r str)> {
+        let has = |key: &str| call.tool.is_some_and(|tool| tool.has(key));
+        let (mut shared, mut own) = (Vec::new(), Vec::new());
+        for Field { key, value, .. } in &self.fields {
+            let (key, of) = match numbered(key) {
+                Some((base, of)) if !has(key) && numbers.contains(&of) => (base, Some(of)),
+                _ => (key.as_str(), None),
+            };
+            let is_choice = key == COMMAND && call.chosen;
+            let is_idle = DIRECTIVES.contains(&key) && !has(key);
+            if key == TOOL_NAME || is_choice || is_idle {
+                continue;
+            }
+            match of {
+                None => shared.push((key, value.as_str())),
+                Some(_) if of == number => own.push((key, value.as_str())),
+                Some(_) => {}
+            }
+        }
+        shared.append(&mut own);
+        let keys: Vec<&str> = shared.iter().map(|(key, _)| *key).collect();
+        let mut at = 0;
+        shared.retain(|(key, _)| {
+            at += 1;
+            !keys[at..].contains(key)
+        });
+        shared
+    }
+
+    // --- helpers ---
+
+    /// The values of the closed fields of this name, without white space around them.
+    fn values<'r, 'k>(&'r self, key: &'k str) -> impl DoubleEndedIterator<Item = &'r str> + use<'r, 'k> {
+        let of = move |field: &&Field| field.closed && field.key == key;
+        self.fields.iter().filter(of).map(|field| field.value.trim())
+    }
+
+    fn tool_name(&self) -> Option<&str> {
+        let named = self.fields.iter().find(|field| field.closed && field.key == TOOL_NAME);
+        named.map(|field| field.value.trim())
+    }
+
+    fn opened_tool(&self) -> Option<&Tool> {
+        self.tools.tools.get(self.open.as_ref()?.tool?)
+    }
+
+    /// Is this field passed on to the tool that was opened?
+    fn is_argument(&self, key: &str) -> bool {
+        let chosen = self.open.as_ref().is_some_and(|open| open.chosen);
+        let idle = DIRECTIVES.contains(&key) && !self.opened_tool().is_some_and(|tool| tool.has(key));
+        key != TOOL_NAME && !idle && !(key == COMMAND && chosen)
+    }
+
+    /// The number of a numbered command.
+    fn number_of(&self, key: &str) -> Option<u32> {
+        let (base, number) = numbered(key)?;
+        let direct = || self.tools.direct(self.tool_name()?);
+        (base == COMMAND && !direct().is_some_and(|tool| tool.has(key))).then_some(number)
+    }
+
+    fn tell_at_end(&mut self, out: &mut Out<'_>) {
+        self.telling = Telling::AtEnd;
+        if self.told {
+            out.say(Scanned::Restarted);
+        }
+    }
+
+    fn separator(&self) -> char {
+        if self.told { ',' } else { '{' }
+    }
+
+    fn tell(&mut self, text: &str, out: &mut Out<'_>) {
+        if !text.is_empty() {
+            self.told = true;
+            out.say(Scanned::Arguments(text));
+        }
+    }
+
+    fn tell_field(&mut self, at: usize, out: &mut Out<'_>) {
+        let Field { key, value, .. } = &self.fields[at];
+        let kinds = self.opened_tool().and_then(|tool| tool.kinds(key));
+        let text = format!("{}{}:{}", self.separator(), quoted(key), literal(kinds, value));
+        self.tell(&text, out);
+    }
+}
+
+impl Made<'_> {
+    fn arguments_text(&self) -> String {
+        let mut text = String::from("{");
+        for (at, (key, value)) in self.arguments.iter().enumerate() {
+            let kinds = self.tool.and_then(|tool| tool.kinds(key));
+            let separator = if at == 0 { "" } else { "," };
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{separator}{}:{}", quoted(key), literal(kinds, value));
+        }
+        text.push('}');
+        text
+    }
+}
+
+/// `path2` is `path` with the number 2. Numbers count from 1 and have no leading zeros.
+fn numbered(key: &str) -> Option<(&str, u32)> {
+    let base = key.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &key[base.len()..];
+    (!base.is_empty() && !digits.starts_with('0')).then_some(())?;
+    Some((base, digits.parse().ok()?))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A value as JSON: of another type than text only where the schema allows no text and the value is exactly one of
+/// that type.
+fn literal(kinds: Option<&Kinds>, value: &str) -> String {
+    let Some(kinds) = kinds else { return quoted(value) };
+    let bare = value.trim();
+    let is_choice = |text: &str| kinds.choices.iter().any(|choice| choice.as_str() == Some(text));
+    if kinds.text {
+        let layout = !is_choice(value) && is_choice(bare);
+        return quoted(if layout { bare } else { value });
+    }
+    let is_literal = (kinds.integer && is_integer(bare))
+        || (kinds.number && is_number(bare))
+        || (kinds.boolean && matches!(bare, "true" | "false"))
+        || (kinds.null && bare == "null");
+    if is_literal { bare.to_owned() } else { quoted(value) }
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain && (digits == "0" || !digits.starts_with('0'))
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    is_integer(whole)
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
+}

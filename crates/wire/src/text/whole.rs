@@ -1,0 +1,337 @@
+//! The other reader of the text protocols: over a whole text, line by line, as plainly as it can be written. It shares
+//! no decision with the scanner, so each is a check on the other.
+// R: X3, X4
+
+use super::escape::{Beginning, unescape};
+use super::protocol::{FINDINGS_MAX, Finding, FindingKind, Parsed, ParsedCall, line_and_column};
+
+/// What stands at a place of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Nothing,
+    /// The text ends inside a marker.
+    Torn,
+    /// A start marker of this length.
+    Start(usize),
+    End(usize),
+    /// A marker that says itself that it is an example.
+    Example(usize),
+    /// What may be left over of a block that was refused inside a value.
+    Leftover(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opens {
+    Nothing,
+    /// The text ends too early to say.
+    Torn,
+    Block,
+}
+
+/// A block, read.
+pub(super) struct Block {
+    /// Names and arguments, or why it is refused.
+    pub(super) calls: Vec<(String, Result<String, String>)>,
+    /// Where the text goes on.
+    pub(super) end: usize,
+    /// A value did not close: nothing behind it may run.
+    pub(super) tainted: bool,
+    /// Fields without effect.
+    pub(super) note: Option<String>,
+}
+
+pub(super) trait WholeGrammar {
+    fn beginnings(&self) -> &'static [Beginning];
+    /// Characters at which something may stand, besides `<`.
+    fn leftover_characters(&self) -> &'static [char];
+    fn standing(&self, text: &str) -> Standing;
+    /// Does a start marker, followed by `after`, begin a block?
+    fn opens(&self, after: &str, at_line_start: bool) -> Opens;
+    /// Reads the block whose marker ends at `body`.
+    fn block(&self, text: &str, body: usize, tainted: bool) -> Block;
+}
+
+/// Reads a whole text.
+pub(super) fn parse(grammar: &dyn WholeGrammar, text: &str) -> Parsed {
+    let mut whole = Whole { grammar, text, parsed: Parsed::default(), blocks: 0, tainted: false };
+    let mut from = whole.page(Segment { from: 0, blank_to: 0 });
+    while let Some(at) = from {
+        from = whole.behind_block(at).and_then(|segment| whole.page(segment));
+    }
+    whole.parsed
+}
+
+struct Whole<'t> {
+    grammar: &'t dyn WholeGrammar,
+    text: &'t str,
+    parsed: Parsed,
+    blocks: usize,
+    tainted: bool,
+}
+
+/// Text that will be shown, from its beginning. If nothing but its blank beginning comes of it, it is not.
+#[derive(Clone, Copy)]
+struct Segment {
+    from: usize,
+    blank_to: usize,
+}
+
+struct Fence {
+    mark: char,
+    length: usize,
+}
+
+impl Whole<'_> {
+    /// Behind a block: passes what still belongs to it.
+    fn behind_block(&self, end: usize) -> Option<Segment> {
+        const EXTRA_ANGLES_MAX: usize = 5;
+        const SPACES_MAX: usize = 64;
+        let angles = self.text[end..].bytes().take(EXTRA_ANGLES_MAX).take_while(|byte| *byte == b'>').count();
+        let start = end + angles;
+        let spaces = self.text[start..].bytes().take_while(|byte| b" \t\r\n".contains(byte)).count();
+        let kept = spaces.min(SPACES_MAX);
+        if start + kept == self.text.len() {
+            return None;
+        }
+        let from = self.text[start..start + kept].rfind('\n').map_or(start, |newline| start + newline + 1);
+        let blank_to = if spaces > SPACES_MAX { from } else { start + kept };
+        Some(Segment { from, blank_to })
+    }
+
+    fn show(&mut self, segment: Segment, to: usize) {
+        let is_blank = to <= segment.blank_to;
+        if !is_blank {
+            self.parsed.text += &unescape(self.grammar.beginnings(), &self.text[segment.from..to]);
+        }
+    }
+
+    fn find(&mut self, kind: FindingKind, at: usize, message: &str) {
+        if self.parsed.findings.len() < FINDINGS_MAX {
+            let (line, column) = line_and_column(self.text, at);
+            self.parsed.findings.push(Finding { kind, at, line, column, message: message.to_owned() });
+        }
+    }
+
+    fn tell(&mut self, kind: FindingKind, at: usize) {
+        self.find(kind, at, kind.sentence());
+    }
+
+    /// Reads a page until something that is not shown ends it; where the text goes on behind that.
+    fn page(&mut self, mut segment: Segment) -> Option<usize> {
+        let text = self.text;
+        let mut line_start = segment.from;
+        let mut fence: Option<Fence> = None;
+        let mut thinking: Option<&str> = None;
+        while line_start < text.len() {
+            if let Some(closing) = thinking.take() {
+                let end = text[line_start..].find(closing).map(|at| line_start + at);
+                self.only_examples(line_start, end.unwrap_or(text.len()), FindingKind::InThinking);
+                line_start = end.map_or(text.len(), |end| end + closing.len());
+                continue;
+            }
+            let line_end = text[line_start..].find('\n').map_or(text.len(), |at| line_start + at + 1);
+            let line = &text[line_start..line_end];
+            if let Some(open) = &fence {
+                self.only_examples(line_start, line_end, FindingKind::InCodeFence);
+                if closes(open, line) {
+                    fence = None;
+                }
+                line_start = line_end;
+                continue;
+            }
+            if is_quotation(line) {
+                self.only_examples(line_start, line_end, FindingKind::InQuotation);
+                line_start = line_end;
+                continue;
+            }
+            let mut ticks = Ticks::new(line);
+            let mut at = line_start;
+            let mut next_line = line_end;
+            while let Some(stop) = self.stop(at, line_end) {
+                let before = &text[line_start..stop];
+                let starts_line = before.bytes().all(|byte| b" \t\r".contains(&byte));
+                let tags = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+                let tag = tags.iter().find(|(opening, _)| text[stop..].starts_with(opening));
+                if let Some((opening, closing)) = tag
+                    && starts_line
+                {
+                    thinking = Some(closing);
+                    next_line = stop + opening.len();
+                    break;
+                }
+                at = stop + text[stop..].chars().next().map_or(1, char::len_utf8);
+                let standing = self.grammar.standing(&text[stop..]);
+                if standing == Standing::Nothing {
+                    continue;
+                }
+                let example = ticks.example_at(stop - line_start);
+                match standing {
+                    Standing::Nothing => {}
+                    Standing::Torn => {
+                        if example.is_none() {
+                            self.show(segment, stop);
+                            self.tell(FindingKind::TornMarker, stop);
+                            return None;
+                        }
+                    }
+                    Standing::Example(length) => {
+                        if example.is_none() {
+                            self.tell(FindingKind::MarkedInert, stop);
+                        }
+                        at = stop + length;
+                    }
+                    Standing::Leftover(length) => {
+                        if example.is_none() && self.tainted {
+                            self.show(segment, stop);
+                            at = stop + length;
+                            segment = Segment { from: at, blank_to: at };
+                        }
+                    }
+                    Standing::End(length) => {
+                        at = stop + length;
+                        if example.is_none() && (starts_line || self.tainted) {
+                            self.show(segment, stop);
+                            if !self.tainted {
+                                self.tell(FindingKind::StrayEnd, stop);
+                            }
+                            return Some(at);
+                        }
+                    }
+                    Standing::Start(length) => {
+                        at = stop + length;
+                        let opens = |at_line_start| self.grammar.opens(&text[at..], at_line_start);
+                        match example {
+                            Some(FindingKind::InInlineCode) if opens(false) != Opens::Block => {}
+                            Some(kind) => self.tell(kind, stop),
+                            None => match opens(starts_line) {
+                                Opens::Nothing => {}
+                                Opens::Torn => {
+                                    self.show(segment, stop);
+                                    self.tell(FindingKind::TornMarker, stop);
+                                    return None;
+                                }
+                                Opens::Block => {
+                                    self.show(segment, stop);
+                                    return Some(self.block(stop, at));
+                                }
+                            },
+                        }
+                    }
+                }
+            }
+            if thinking.is_none() {
+                fence = opened(line);
+            }
+            line_start = next_line;
+        }
+        self.show(segment, text.len());
+        None
+    }
+
+    fn block(&mut self, start: usize, body: usize) -> usize {
+        let Block { calls, end, tainted, note } = self.grammar.block(self.text, body, self.tainted);
+        self.tainted |= tainted;
+        for (name, arguments) in calls {
+            self.parsed.calls.push(ParsedCall { name, arguments, span: start..end, block: self.blocks });
+        }
+        self.blocks += 1;
+        if let Some(note) = note {
+            self.find(FindingKind::Directive, start, &note);
+        }
+        end
+    }
+
+    /// The next place from `at` where something may stand.
+    fn stop(&self, at: usize, end: usize) -> Option<usize> {
+        let leftovers = if self.tainted { self.grammar.leftover_characters() } else { &[] };
+        self.text[at.min(end)..end].find(|c| c == '<' || leftovers.contains(&c)).map(|offset| at + offset)
+    }
+
+    /// Start markers in a stretch where nothing runs.
+    fn only_examples(&mut self, from: usize, to: usize, kind: FindingKind) {
+        let mut at = from;
+        while let Some(offset) = self.text[at..to].find('<') {
+            at += offset;
+            match self.grammar.standing(&self.text[at..]) {
+                Standing::Start(length) => {
+                    self.tell(kind, at);
+                    at += length;
+                }
+                Standing::End(length) | Standing::Example(length) => at += length,
+                _ => at += 1,
+            }
+            at = at.min(to);
+        }
+    }
+}
+
+/// Spaces that may stand before a fence or a quotation; what follows them.
+fn behind_indent(line: &str) -> Option<&str> {
+    let body = line.trim_start_matches(' ');
+    (line.len() - body.len() <= 3).then_some(body)
+}
+
+fn is_quotation(line: &str) -> bool {
+    behind_indent(line).is_some_and(|body| body.starts_with('>'))
+}
+
+/// The run of fence marks at the beginning of a line.
+fn fence_marks(line: &str) -> Option<(Fence, &str)> {
+    let body = behind_indent(line)?;
+    let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let info = body.trim_start_matches(mark);
+    let length = body.len() - info.len();
+    (length >= 3).then_some((Fence { mark, length }, info))
+}
+
+fn opened(line: &str) -> Option<Fence> {
+    // A fence holds for the lines behind it.
+    if !line.ends_with('\n') {
+        return None;
+    }
+    let (fence, info) = fence_marks(line)?;
+    (fence.mark == '~' || !info.contains('`')).then_some(fence)
+}
+
+fn closes(open: &Fence, line: &str) -> bool {
+    fence_marks(line).is_some_and(|(fence, info)| {
+        fence.mark == open.mark
+            && fence.length >= open.length
+            && info.bytes().all(|byte| b" \t\r\n".contains(&byte))
+    })
+}
+
+/// The backticks of a line so far.
+struct Ticks<'t> {
+    line: &'t str,
+    at: usize,
+    /// Length of the run that is open.
+    open: usize,
+    runs: usize,
+}
+
+impl<'t> Ticks<'t> {
+    fn new(line: &'t str) -> Self {
+        Self { line, at: 0, open: 0, runs: 0 }
+    }
+
+    /// What makes an example of something at this place of the line. Places are asked in order.
+    fn example_at(&mut self, place: usize) -> Option<FindingKind> {
+        while let Some(offset) = self.line[self.at..place].find('`') {
+            let run = &self.line[self.at + offset..place];
+            let length = run.len() - run.trim_start_matches('`').len();
+            self.at += offset + length;
+            self.runs += 1;
+            if self.open == 0 {
+                self.open = length;
+            } else if self.open == length {
+                self.open = 0;
+            }
+        }
+        self.at = place;
+        match fence_marks(self.line) {
+            Some((fence, _)) if fence.mark == '~' || self.runs == 1 => Some(FindingKind::InCodeFence),
+            _ => (self.open > 0).then_some(FindingKind::InInlineCode),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The protocol `xml`: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, as Hermes and Qwen models were trained.
+//!
+//! The block is the one that [`hermes`](super::hermes) reads when it leaks into the text of a native reply.
+// R: X1
+
+mod block;
+mod parser;
+mod words;
+
+use super::escape::{Beginning, escape, unescape};
+use super::frame::{nonce, status};
+use super::protocol::{Parsed, TextProtocol, TextScanner};
+use super::scan::{Place, Scanner};
+use super::whole;
+use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use serde_json::json;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+const START: &str = "<tool_call>";
+const END: &str = "</tool_call>";
+/// How far behind a start marker it is decided whether it begins a block, in bytes.
+const LOOK_BYTES_MAX: usize = 256;
+/// White space between the JSON and the end marker, in bytes.
+const TAIL_SPACES_MAX: usize = 1024;
+/// One block, in bytes.
+const BLOCK_BYTES_MAX: usize = 4 << 20;
+/// Nesting of a block's JSON.
+const DEPTH_MAX: usize = 100;
+
+pub(super) const BEGINNINGS: &[Beginning] = &[Beginning { before: "<", after: &["tool_", "/tool_"] }];
+
+/// The protocol `xml`.
+#[derive(Debug)]
+pub struct Xml;
+
+impl TextProtocol for Xml {
+    fn name(&self) -> &'static str {
+        "xml"
+    }
+
+    fn guide(&self) -> &'static str {
+        words::GUIDE
+    }
+
+    fn definitions(&self, tools: &[ToolDefinition]) -> String {
+        let line = |tool: &ToolDefinition| {
+            let ToolDefinition { name, description, parameters, .. } = tool;
+            let function =
+                json!({ "name": name.as_str(), "description": description, "parameters": parameters });
+            let line = json!({ "type": "function", "function": function }).to_string();
+            escape(BEGINNINGS, &line).replace("tools>", "tools\\u003e")
+        };
+        match tools {
+            [] => String::new(),
+            tools => {
+                format!("<tools>\n{}\n</tools>", tools.iter().map(line).collect::<Vec<_>>().join("\n\n"))
+            }
+        }
+    }
+
+    fn can_offer(&self, _tool: &ToolDefinition) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner> {
+        // Names are wire names and values have the types of JSON: nothing depends on what is offered.
+        drop(tools);
+        Box::new(Scanner::new(block::Blocks::new(Place::START)))
+    }
+
+    fn parse(&self, text: &str, _tools: &[ToolDefinition]) -> Parsed {
+        whole::parse(&parser::Reader, text)
+    }
+
+    fn format_call(&self, call: &Call, _tools: &[ToolDefinition]) -> String {
+        let name = json!(call.name.as_str()).to_string();
+        // The arguments as the model wrote them, whitespace included, if they are an object.
+        let arguments = match &call.arguments {
+            Ok(arguments) if arguments.value.is_object() => arguments.text.trim().to_owned(),
+            _ => call.arguments_object().to_string(),
+        };
+        let body = format!("{{\"name\": {name}, \"arguments\": {arguments}}}");
+        format!("{START}\n{}\n{END}", escape(BEGINNINGS, &body))
+    }
+
+    fn format_results(&self, results: &[(Call, Outcome)], _tools: &[ToolDefinition]) -> String {
+        let Some((first, _)) = results.first() else { return String::new() };
+        let nonce = nonce(&first.id);
+        let frame = |(call, outcome): &(Call, Outcome)| {
+            let body = json!({ "name": call.name.as_str(), "status": status(outcome), "content": outcome.told_to_model() });
+            let body = body.to_string();
+            format!("<tool_response n=\"{nonce}\">\n{}\n</tool_response>", escape(BEGINNINGS, &body))
+        };
+        results.iter().map(frame).collect::<Vec<_>>().join("\n")
+    }
+
+    fn escape<'t>(&self, data: &'t str) -> Cow<'t, str> {
+        escape(BEGINNINGS, data)
+    }
+
+    fn unescape<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        unescape(BEGINNINGS, text)
+    }
+}

@@ -1,0 +1,195 @@
+//! The simple reader of `<tool_call>` blocks: the grammar of leaked calls, and sentences for what it does not accept.
+
+use super::super::cursor::Cursor;
+use super::super::escape::{Beginning, unescape};
+use super::super::hermes;
+use super::super::whole::{Block, Opens, Standing, WholeGrammar};
+use super::words::{self, Flaw};
+use super::{BEGINNINGS, BLOCK_BYTES_MAX, DEPTH_MAX, END, LOOK_BYTES_MAX, START, TAIL_SPACES_MAX};
+use crate::json::{ArgumentsReader, Json};
+
+pub(super) struct Reader;
+
+impl WholeGrammar for Reader {
+    fn beginnings(&self) -> &'static [Beginning] {
+        BEGINNINGS
+    }
+
+    fn leftover_characters(&self) -> &'static [char] {
+        &[]
+    }
+
+    fn standing(&self, text: &str) -> Standing {
+        let is_torn = |marker: &str| text.len() >= 3 && marker.starts_with(text);
+        if text.starts_with(START) {
+            Standing::Start(START.len())
+        } else if text.starts_with(END) {
+            Standing::End(END.len())
+        } else if is_torn(START) || is_torn(END) {
+            Standing::Torn
+        } else {
+            Standing::Nothing
+        }
+    }
+
+    fn opens(&self, after: &str, at_line_start: bool) -> Opens {
+        let mut spaces = 0;
+        for byte in after.bytes() {
+            match byte {
+                _ if spaces >= LOOK_BYTES_MAX => return Opens::Nothing,
+                b'\n' if at_line_start => return Opens::Block,
+                b' ' | b'\t' | b'\r' | b'\n' => spaces += 1,
+                b'{' | b'[' => return Opens::Block,
+                _ => return Opens::Nothing,
+            }
+        }
+        match at_line_start {
+            _ if spaces >= LOOK_BYTES_MAX => Opens::Nothing,
+            true => Opens::Block,
+            false => Opens::Torn,
+        }
+    }
+
+    fn block(&self, text: &str, body: usize, tainted: bool) -> Block {
+        let behind_end = || text[body..].find(END).map_or(text.len(), |at| body + at + END.len());
+        if tainted {
+            return refused(&Flaw::AfterTainted, "", behind_end(), true);
+        }
+        let mut cursor = Cursor::new(text, body);
+        // Only the white space of JSON may stand before it.
+        let first = text.len() - text[body..].trim_start_matches([' ', '\t', '\r', '\n']).len();
+        cursor.go(first);
+        if cursor.json().is_none() {
+            let (flaw, at) = wrong(&text[body..], first - body);
+            let end = if flaw == Flaw::TooLarge { text.len() } else { behind_end() };
+            return refused(&flaw, &text[body..body + at], end, true);
+        }
+        let document_end = cursor.at();
+        let document = &text[body..document_end];
+        if let Some(at) = too_deep(document) {
+            let is_large = at > BLOCK_BYTES_MAX;
+            let flaw = if is_large { Flaw::TooLarge } else { Flaw::NotJson { what: words::TOO_DEEP.into() } };
+            let end = if is_large { text.len() } else { behind_end() };
+            return refused(&flaw, &document[..at], end, true);
+        }
+        if document.len() > BLOCK_BYTES_MAX {
+            return refused(&Flaw::TooLarge, document, text.len(), true);
+        }
+        cursor.space();
+        let is_near = cursor.at() - document_end <= TAIL_SPACES_MAX;
+        let has_end = is_near && (cursor.eat(END) || cursor.is_at_end());
+        if !has_end {
+            return refused(&Flaw::NoEnd, document, document_end, false);
+        }
+        let end = cursor.at();
+        if Json::parse(document).is_ok_and(|json| is_given_twice(&json)) {
+            return refused(&Flaw::Twice, document, end, false);
+        }
+        cursor.go(body - START.len());
+        let found = hermes::read(&mut cursor);
+        if found.is_empty() {
+            return refused(&Flaw::NoCall, document, end, false);
+        }
+        let call = |found: super::super::found::Found<'_>| {
+            let arguments = found.arguments.into_text();
+            let name = unescape(BEGINNINGS, &found.name).into_owned();
+            (name, Ok(unescape(BEGINNINGS, &arguments).into_owned()))
+        };
+        Block { calls: found.into_iter().map(call).collect(), end, tainted: false, note: None }
+    }
+}
+
+fn refused(flaw: &Flaw, before: &str, end: usize, tainted: bool) -> Block {
+    let name = name_in(before);
+    Block { calls: vec![(name, Err(flaw.to_string()))], end, tainted, note: None }
+}
+
+/// What is wrong with a text that is no document, and where.
+fn wrong(body: &str, first: usize) -> (Flaw, usize) {
+    let not_json = |what: String, at: usize| {
+        let flaw = if at > BLOCK_BYTES_MAX { Flaw::TooLarge } else { Flaw::NotJson { what } };
+        (flaw, at)
+    };
+    if body[first..].starts_with(|c| !matches!(c, '{' | '[')) {
+        return not_json(words::NO_BRACKET.into(), first);
+    }
+    let mut reader = ArgumentsReader::default();
+    reader.push(body);
+    let error = reader.error();
+    let known = error.map_or(body.len(), |error| error.at);
+    match (too_deep(&body[..known]), error) {
+        (Some(at), _) => not_json(words::TOO_DEEP.into(), at),
+        (None, Some(error)) => not_json(words::wrong(error.what), error.at),
+        (None, None) => not_json(words::CUT.into(), body.len()),
+    }
+}
+
+/// Where a (beginning of a) document is nested too deeply.
+fn too_deep(document: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in outside_strings(document) {
+        match byte {
+            b'{' | b'[' if depth == DEPTH_MAX => return Some(at),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The bytes of a document that are not inside its strings; a string is the quotes around it.
+fn outside_strings(document: &str) -> impl Iterator<Item = (usize, u8)> {
+    let (mut quoted, mut escaped) = (false, false);
+    document.bytes().enumerate().filter(move |(_, byte)| {
+        let inside = quoted;
+        match byte {
+            b'"' if !escaped => {
+                quoted = !quoted;
+                return true;
+            }
+            b'\\' => escaped = inside && !escaped,
+            _ => escaped = false,
+        }
+        escaped &= inside;
+        !inside
+    })
+}
+
+/// The name that the beginning of a call says.
+fn name_in(before: &str) -> String {
+    let mut depth = 0_usize;
+    let mut is_value = false;
+    let mut key = "";
+    let mut string = None;
+    for (at, byte) in outside_strings(before) {
+        match (byte, string.take()) {
+            (b'"', None) => string = Some(at),
+            (b'"', Some(from)) if depth == 1 && is_value => {
+                let name = serde_json::from_str::<String>(&before[from..=at]).unwrap_or_default();
+                if key == "\"name\"" {
+                    return unescape(BEGINNINGS, &name).into_owned();
+                }
+            }
+            (b'"', Some(from)) if depth == 1 => key = &before[from..=at],
+            (b':', _) if depth == 1 => is_value = true,
+            (b',', _) if depth == 1 => (is_value, key) = (false, ""),
+            (b'{' | b'[', _) => depth += 1,
+            (b'}' | b']', _) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    String::new()
+}
+
+/// Is a key that decides given twice, in a call or in its `function`?
+fn is_given_twice(json: &Json<'_>) -> bool {
+    if json.is_array() {
+        return json.items().iter().any(is_given_twice);
+    }
+    let keys: Vec<&str> = json.members().iter().map(|(key, _)| key.as_ref()).collect();
+    let twice = |key: &str| keys.iter().filter(|known| **known == key).count() > 1;
+    let deciding = ["name", "arguments", "parameters", "function"].into_iter().any(twice);
+    let inner = json.get("function").filter(|function| function.is_object());
+    deciding || inner.is_some_and(|inner| keys.contains(&"name") || is_given_twice(inner))
+}

@@ -1,0 +1,159 @@
+//! Both readers of a text protocol, side by side.
+#![allow(dead_code)]
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use throughline_wire::text::{Finding, Scanned, TextProtocol, line_and_column};
+use throughline_wire::{ToolDefinition, VcpCommand};
+
+/// What a reader made of a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Read {
+    pub text: String,
+    /// Name and arguments, or why it is refused.
+    pub calls: Vec<(String, Result<String, String>)>,
+    pub findings: Vec<Finding>,
+}
+
+/// The simple reader.
+pub fn parse(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> Read {
+    let parsed = protocol.parse(text, tools);
+    let mut last = 0;
+    for call in &parsed.calls {
+        assert!(text.get(call.span.clone()).is_some(), "a span outside the text: {:?}", call.span);
+        assert!(call.span.start >= last || call.span.end == last, "blocks in disorder");
+        last = call.span.end;
+        if let Ok(arguments) = &call.arguments {
+            let value: Value = serde_json::from_str(arguments).expect("arguments are JSON");
+            assert!(value.is_object(), "arguments are an object: {arguments}");
+        }
+    }
+    for finding in &parsed.findings {
+        assert_eq!((finding.line, finding.column), line_and_column(text, finding.at), "{finding:?}");
+    }
+    let calls = parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect();
+    Read { text: parsed.text, calls, findings: parsed.findings }
+}
+
+/// A call that the scanner has opened.
+struct Open {
+    name: String,
+    arguments: String,
+}
+
+/// The scanner, fed with these pieces; its contract is checked on the way. `seen` is told the length of the visible
+/// text after each piece.
+pub fn scan_watched<'p>(
+    protocol: &dyn TextProtocol,
+    tools: &[ToolDefinition],
+    pieces: impl IntoIterator<Item = &'p str>,
+    mut seen: impl FnMut(usize),
+) -> Read {
+    let mut read = Read::default();
+    let mut open: Option<Open> = None;
+    let mut take = |scanned: Scanned<'_>, read: &mut Read| match scanned {
+        Scanned::Text(text) => {
+            assert!(!text.is_empty(), "empty text");
+            assert!(open.is_none(), "text inside a call");
+            read.text += text;
+        }
+        Scanned::Opened { name } => {
+            assert!(open.is_none(), "a call inside a call");
+            open = Some(Open { name: name.to_owned(), arguments: String::new() });
+        }
+        Scanned::Arguments(text) => {
+            assert!(!text.is_empty(), "empty arguments");
+            open.as_mut().expect("arguments of an open call").arguments += text;
+        }
+        Scanned::Restarted => open.as_mut().expect("restart of an open call").arguments.clear(),
+        Scanned::Sealed => {
+            let Open { name, arguments } = open.take().expect("seal of an open call");
+            read.calls.push((name, Ok(arguments)));
+        }
+        Scanned::Refused { why, raw } => {
+            assert!(raw.len() <= 4096 && !raw.is_empty(), "{raw:?}");
+            let name = open.take().map(|open| open.name).unwrap_or_default();
+            read.calls.push((name, Err(why)));
+        }
+        Scanned::Remark(finding) => read.findings.push(finding),
+    };
+    let mut scanner = protocol.scanner(Arc::from(tools));
+    for piece in pieces {
+        scanner.push(piece, &mut |scanned| take(scanned, &mut read));
+        seen(read.text.chars().count());
+    }
+    scanner.finish(&mut |scanned| take(scanned, &mut read));
+    assert!(open.is_none(), "a call without an ending");
+    read
+}
+
+pub fn scan<'p>(
+    protocol: &dyn TextProtocol,
+    tools: &[ToolDefinition],
+    pieces: impl IntoIterator<Item = &'p str>,
+) -> Read {
+    scan_watched(protocol, tools, pieces, |_| {})
+}
+
+pub fn characters(text: &str) -> impl Iterator<Item = &str> {
+    text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()])
+}
+
+/// Both readers agree, for the whole text, for single characters, and for every cut in two.
+// R: X3
+pub fn agree(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> Read {
+    let parsed = parse(protocol, tools, text);
+    assert_eq!(scan(protocol, tools, [text]), parsed, "{}: {text:?}", protocol.name());
+    assert_eq!(
+        scan(protocol, tools, characters(text)),
+        parsed,
+        "{} by characters: {text:?}",
+        protocol.name()
+    );
+    for (at, _) in text.char_indices() {
+        let read = scan(protocol, tools, [&text[..at], &text[at..]]);
+        assert_eq!(read, parsed, "{} cut at {at}: {text:?}", protocol.name());
+    }
+    parsed
+}
+
+/// The tools that the samples call.
+pub fn tools() -> Vec<ToolDefinition> {
+    let object = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
+    let text = || json!({ "type": "string" });
+    let mut operator = ToolDefinition::new(
+        "T",
+        "Works on files.",
+        object(
+            json!({ "p": text(), "q": text(), "command": text(), "filePath": text(), "base64": text(), "image-size": text() }),
+            json!([]),
+        ),
+    );
+    operator.parameters["properties"]["n"] = json!({ "type": "integer" });
+    let mut read = ToolDefinition::new(
+        "files_read",
+        "Reads.",
+        object(json!({ "path": text(), "lines": { "type": ["integer", "null"] } }), json!(["path"])),
+    );
+    read.vcp = Some(VcpCommand { tool_name: "Files".into(), command: Some("Read".into()) });
+    let mut write = ToolDefinition::new(
+        "files_write",
+        "Writes.",
+        object(
+            json!({ "path": text(), "text": text(), "sync": { "type": "boolean" }, "mode": { "type": "string", "enum": ["new", "append"] } }),
+            json!(["path", "text"]),
+        ),
+    );
+    write.vcp = Some(VcpCommand { tool_name: "Files".into(), command: Some("Write".into()) });
+    let live2d = ToolDefinition::new(
+        "live2d_expression",
+        "Shows a face.",
+        object(json!({ "name": text(), "weight": { "type": "number" }, "maid": text() }), json!(["name"])),
+    );
+    let mut search =
+        ToolDefinition::new("web_search", "Searches.", object(json!({ "query": text() }), json!(["query"])));
+    search.vcp = Some(VcpCommand { tool_name: "搜索".into(), command: None });
+    let echo =
+        ToolDefinition::new("echo", "Says it again.", object(json!({ "text": text() }), json!(["text"])));
+    vec![operator, read, write, live2d, search, echo]
+}
