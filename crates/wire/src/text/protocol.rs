@@ -84,7 +84,7 @@ pub enum Scanned<'t> {
     Refused {
         /// What is wrong and how to write it right, as sentences for the user and the model.
         why: String,
-        /// The block as written, at most its first [`RAW_BYTES_MAX`] bytes.
+        /// The block as written, up to where it went wrong, and at most its first [`RAW_BYTES_MAX`] bytes.
         raw: &'t str,
     },
     /// Something the user should know that is no call.

@@ -81,7 +81,7 @@ pub(super) fn results(results: &[(Call, Outcome)], tools: &[ToolDefinition]) -> 
             text += &field("call", &format!("{} of {}", at + 1, results.len()));
         }
         text += &field("status", status(outcome));
-        text += &field("result", &outcome.told_to_model());
+        text += &field("result", &call.told_to_model(outcome));
         text + &format!("<<<[END_TOOL_RESULT n={nonce}]>>>")
     };
     results.iter().enumerate().map(frame).collect::<Vec<_>>().join("\n\n")

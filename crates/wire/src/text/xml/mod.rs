@@ -88,7 +88,7 @@ impl TextProtocol for Xml {
         let Some((first, _)) = results.first() else { return String::new() };
         let nonce = nonce(&first.id);
         let frame = |(call, outcome): &(Call, Outcome)| {
-            let body = json!({ "name": call.name.as_str(), "status": status(outcome), "content": outcome.told_to_model() });
+            let body = json!({ "name": call.name.as_str(), "status": status(outcome), "content": call.told_to_model(outcome) });
             let body = body.to_string();
             format!("<tool_response n=\"{nonce}\">\n{}\n</tool_response>", escape(BEGINNINGS, &body))
         };
