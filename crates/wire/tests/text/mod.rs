@@ -13,6 +13,15 @@ pub struct Read {
     /// Name and arguments, or why it is refused.
     pub calls: Vec<(String, Result<String, String>)>,
     pub findings: Vec<Finding>,
+    /// Refused blocks as written; the simple reader has spans instead.
+    pub raw: Vec<String>,
+}
+
+impl Read {
+    /// What both readers tell.
+    pub fn told(self) -> Self {
+        Self { raw: Vec::new(), ..self }
+    }
 }
 
 /// The simple reader.
@@ -32,7 +41,7 @@ pub fn parse(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) 
         assert_eq!((finding.line, finding.column), line_and_column(text, finding.at), "{finding:?}");
     }
     let calls = parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect();
-    Read { text: parsed.text, calls, findings: parsed.findings }
+    Read { text: parsed.text, calls, findings: parsed.findings, raw: Vec::new() }
 }
 
 /// A call that the scanner has opened.
@@ -74,6 +83,7 @@ pub fn scan_watched<'p>(
             assert!(raw.len() <= 4096 && !raw.is_empty(), "{raw:?}");
             let name = open.take().map(|open| open.name).unwrap_or_default();
             read.calls.push((name, Err(why)));
+            read.raw.push(raw.to_owned());
         }
         Scanned::Remark(finding) => read.findings.push(finding),
     };
@@ -103,16 +113,13 @@ pub fn characters(text: &str) -> impl Iterator<Item = &str> {
 // R: X3
 pub fn agree(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> Read {
     let parsed = parse(protocol, tools, text);
-    assert_eq!(scan(protocol, tools, [text]), parsed, "{}: {text:?}", protocol.name());
-    assert_eq!(
-        scan(protocol, tools, characters(text)),
-        parsed,
-        "{} by characters: {text:?}",
-        protocol.name()
-    );
+    let whole = scan(protocol, tools, [text]);
+    assert_eq!(whole.clone().told(), parsed, "{}: {text:?}", protocol.name());
+    assert!(whole.raw.iter().all(|raw| text.contains(raw)), "{:?} is in {text:?}", whole.raw);
+    assert_eq!(scan(protocol, tools, characters(text)), whole, "{} by characters: {text:?}", protocol.name());
     for (at, _) in text.char_indices() {
         let read = scan(protocol, tools, [&text[..at], &text[at..]]);
-        assert_eq!(read, parsed, "{} cut at {at}: {text:?}", protocol.name());
+        assert_eq!(read, whole, "{} cut at {at}: {text:?}", protocol.name());
     }
     parsed
 }

@@ -26,6 +26,7 @@ pub(super) struct Blocks {
     /// What stands between two fields.
     gap: String,
     gap_place: Place,
+    raw_before_gap: usize,
     extra_angles: usize,
     value: Unescaper,
 }
@@ -60,6 +61,7 @@ impl Blocks {
             size: 0,
             gap: String::new(),
             gap_place: start,
+            raw_before_gap: 0,
             extra_angles: 0,
             value: Unescaper::new(BEGINNINGS),
         }
@@ -158,7 +160,8 @@ impl Blocks {
 
     /// The block ended behind its last field: what stands behind that is text again.
     fn no_end(&mut self, out: &mut Out<'_>) -> String {
-        self.request.refuse(&Flaw::NoEnd, &self.raw, out);
+        let before_gap = self.raw.len().min(self.raw_before_gap);
+        self.request.refuse(&Flaw::NoEnd, &self.raw[..before_gap], out);
         *out.place = self.gap_place;
         take(&mut self.gap)
     }
@@ -200,6 +203,7 @@ impl Blocks {
                 self.at = At::Gap;
                 self.gap_place = *out.place;
                 self.gap_place.advance(&text[..length]);
+                self.raw_before_gap = self.raw.len() + length;
                 Took::Bytes(length)
             }
             (Seen::Yes(Sign::Open(..), _), Quoting::Plain) => {
@@ -271,6 +275,7 @@ impl Grammar for Blocks {
         self.keep_raw(marker);
         out.place.advance(marker);
         self.gap_place = *out.place;
+        self.raw_before_gap = self.raw.len();
         self.extra_angles = ANGLES_MAX - 3;
         if before == After::Tainted {
             self.refuse(&Flaw::AfterTainted, After::Tainted, out);

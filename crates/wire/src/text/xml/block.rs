@@ -55,9 +55,11 @@ impl Blocks {
         }
     }
 
-    fn refuse(&mut self, flaw: &Flaw, out: &mut Out<'_>) {
+    /// Refuses the block for what stands at `at` of its JSON.
+    fn refuse(&mut self, flaw: &Flaw, at: usize, out: &mut Out<'_>) {
         let text = self.body.text();
-        let raw = format!("{START}{}", &text[..text.floor_char_boundary(RAW_BYTES_MAX - START.len())]);
+        let end = text.floor_char_boundary(at.min(RAW_BYTES_MAX - START.len()));
+        let raw = format!("{START}{}", &text[..end]);
         out.say(Scanned::Refused { why: flaw.to_string(), raw: &raw });
     }
 
@@ -95,26 +97,32 @@ impl Blocks {
         // Pieces end where characters end, and an error may stand inside one.
         let known = closed.or(error.map(|error| error.at)).unwrap_or(body.len());
         let mut wrong = error.map(|error| words::wrong(error.what));
+        let mut wrong_at = known;
         let opens_badly = !self.begun && {
-            let first = text.trim_start_matches([' ', '\t', '\r', '\n']).chars().next();
+            let document = text.trim_start_matches([' ', '\t', '\r', '\n']);
+            let first = document.chars().next();
             self.begun = first.is_some();
+            wrong_at = body.len() - document.len();
             first.is_some_and(|first| !matches!(first, '{' | '['))
         };
         if opens_badly {
             wrong = Some(words::NO_BRACKET.to_owned());
         } else if self.outline.read(body, known) == Depth::TooDeep {
             wrong = Some(words::TOO_DEEP.to_owned());
+            wrong_at = self.outline.seen;
+        } else {
+            wrong_at = known;
         }
         if self.outline.seen > BLOCK_BYTES_MAX || (wrong.is_none() && known > BLOCK_BYTES_MAX) {
             self.tell(out);
-            self.refuse(&Flaw::TooLarge, out);
+            self.refuse(&Flaw::TooLarge, BLOCK_BYTES_MAX, out);
             self.at = At::Lost;
             out.place.advance(text);
             return Step::More { taken: text.len() };
         }
         self.tell(out);
         if let Some(what) = wrong {
-            self.refuse(&Flaw::NotJson { what }, out);
+            self.refuse(&Flaw::NotJson { what }, wrong_at, out);
             return match self.ends_early(out) {
                 Some(again) => Step::Over { taken: text.len(), again, after: After::Tainted },
                 None => {
@@ -174,7 +182,9 @@ impl Blocks {
     }
 
     fn no_end(&mut self, out: &mut Out<'_>) -> String {
-        self.refuse(&Flaw::NoEnd, out);
+        if let At::Tail(length) = self.at {
+            self.refuse(&Flaw::NoEnd, length, out);
+        }
         *out.place = self.tail_place;
         take(&mut self.tail)
     }
@@ -187,7 +197,7 @@ impl Blocks {
         };
         let calls = match calls {
             Ok(calls) => calls,
-            Err(flaw) => return self.refuse(&flaw, out),
+            Err(flaw) => return self.refuse(&flaw, length, out),
         };
         for (at, (name, arguments)) in calls.iter().enumerate() {
             let is_open = at == 0 && self.opened.is_some();
@@ -249,7 +259,7 @@ impl Grammar for Blocks {
         out.place.advance(marker);
         *self = Self::new(*out.place);
         if before == After::Tainted {
-            self.refuse(&Flaw::AfterTainted, out);
+            self.refuse(&Flaw::AfterTainted, 0, out);
             self.at = At::Refused(After::Tainted);
         }
     }
@@ -286,7 +296,7 @@ impl Grammar for Blocks {
             At::Tail(_) => (self.no_end(out), After::Clear),
             At::Json => {
                 let what = words::CUT.to_owned();
-                self.refuse(&Flaw::NotJson { what }, out);
+                self.refuse(&Flaw::NotJson { what }, usize::MAX, out);
                 (self.ends_early(out).unwrap_or_default(), After::Tainted)
             }
         }
