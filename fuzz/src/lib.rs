@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use throughline_wire::frame::{SseFramer, SseItem};
 use throughline_wire::json::{ArgumentsReader, Json};
-use throughline_wire::text::{CallFormat, PROTOCOLS, ResultRole, TextCalls};
+use throughline_wire::text::{CallFormat, Finding, PROTOCOLS, ResultRole, Scanned, TextCalls, TextProtocol};
 use throughline_wire::{
     DecodeOptions, Dialect, LeakedCalls, Limits, Profile, Reply, Slot, StepDecoder, StepEvent, Think,
     ToolDefinition,
@@ -251,4 +251,149 @@ pub fn assembly(data: &[u8]) {
     }
     body.extend_from_slice(b"data: [DONE]\n\n");
     dialect(Dialect::OpenaiChat, &body);
+}
+
+/// What a reader of a text protocol tells: the visible text, each call with its arguments or the reason why it is
+/// refused, and findings.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    text: String,
+    calls: Vec<(String, Result<String, String>)>,
+    findings: Vec<Finding>,
+}
+
+fn scan(protocol: &dyn TextProtocol, tools: &[ToolDefinition], pieces: &[&str]) -> Told {
+    let mut told = Told::default();
+    let mut open: Option<(String, String)> = None;
+    let mut scanner = protocol.scanner(tools.into());
+    let mut take = |scanned: Scanned<'_>| match scanned {
+        Scanned::Text(text) => {
+            assert!(open.is_none() && !text.is_empty(), "text inside a call, or none");
+            told.text.push_str(text);
+        }
+        Scanned::Opened { name } => {
+            assert!(open.replace((name.to_owned(), String::new())).is_none(), "a call inside a call");
+        }
+        Scanned::Arguments(text) => open.as_mut().expect("no call is open").1.push_str(text),
+        Scanned::Restarted => open.as_mut().expect("no call is open").1.clear(),
+        Scanned::Sealed => {
+            let (name, arguments) = open.take().expect("no call is open");
+            told.calls.push((name, Ok(arguments)));
+        }
+        Scanned::Refused { why, .. } => {
+            told.calls.push((open.take().map(|(name, _)| name).unwrap_or_default(), Err(why)));
+        }
+        Scanned::Remark(finding) => told.findings.push(finding),
+    };
+    for piece in pieces {
+        scanner.push(piece, &mut take);
+    }
+    scanner.finish(&mut take);
+    assert!(open.is_none(), "a call without an ending");
+    told
+}
+
+/// Pieces that mean something to a text protocol: half of the inputs are picks of these, not text.
+const PIECES: [&str; 64] = [
+    "<<<[TOOL_REQUEST]>>>",
+    "<<<[TOOL_REQUEST]>>>\n",
+    "<<<[END_TOOL_REQUEST]>>>",
+    "<<[tool_request ]>>>>",
+    "<<<[TOOL_REQUEST_ESCAPE]>>>",
+    "<<<[END_TOOL_REQUEST_ESCAPE]>>>",
+    "tool_name:「始」T「末」",
+    "tool_name:「始」Files「末」",
+    "TOOL_NAME ：{始}x{末}",
+    "command:「始」Read「末」",
+    "command1:「始」Write「末」",
+    "command2:「始」Read「末」",
+    "command:「始」",
+    "p:「始」",
+    "p1:「始」",
+    "n:「始」7「末」",
+    "b:「始」true「末」",
+    "e:「始」 x「末」",
+    "「末」",
+    "{末}",
+    "「始」",
+    "{始}",
+    "q:「始ESCAPE」",
+    "「始ESCAPE」",
+    "「末ESCAPE」",
+    "river:「始」x「末」",
+    "tool_name: T",
+    "p: 1",
+    "「",
+    "始",
+    "ESCAPE",
+    "」",
+    "<tool_call>",
+    "<tool_call>\n",
+    "</tool_call>",
+    "{\"name\":\"T\",",
+    "\"arguments\":{\"p\":\"x\"}}",
+    "{\"name\":\"T\"}",
+    "\"parameters\":{",
+    "\"function\":{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    "<tool_",
+    "<think>",
+    "</think>",
+    "```",
+    "\n```\n",
+    "`",
+    "~~~\n",
+    "~",
+    "> ",
+    "\n",
+    "\r\n",
+    " ",
+    "<<<",
+    "<",
+    ">",
+    ":",
+    ",",
+    "你",
+    "text",
+];
+
+/// Text protocols: the scanner agrees with the simple parser for any cut, arguments are objects, and data that is
+/// escaped holds no marker and comes back. // R: X3, X4
+pub fn text_protocol(data: &[u8]) {
+    let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
+    let protocol = PROTOCOLS[usize::from(*seed) % PROTOCOLS.len()];
+    let text = match seed & 0x80 {
+        0 => String::from_utf8_lossy(body),
+        _ => body.iter().take(200).map(|pick| PIECES[usize::from(*pick) % PIECES.len()]).collect(),
+    };
+    let parameters = serde_json::json!({ "type": "object", "properties": {
+        "p": { "type": "string" }, "n": { "type": "integer" }, "b": { "type": ["boolean", "null"] }, "e": { "enum": ["x", "y"] },
+    }});
+    let tools =
+        ["T", "Files_Read", "Files_Write"].map(|name| ToolDefinition::new(name, "", parameters.clone()));
+    let parsed = protocol.parse(&text, &tools);
+    let calls: Vec<_> = parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect();
+    for arguments in calls.iter().filter_map(|(_, arguments)| arguments.as_ref().ok()) {
+        assert!(Json::parse(arguments).is_ok_and(|json| json.is_object()), "no object: {arguments}");
+    }
+    let parsed = Told { text: parsed.text, calls, findings: parsed.findings };
+    assert_eq!(scan(protocol, &tools, &[&text]), parsed, "{text:?}");
+    let mut pieces = Vec::new();
+    let mut rest = text.as_ref();
+    let mut step = usize::from(*seed % 7) + 1;
+    while !rest.is_empty() {
+        let (piece, tail) = rest.split_at(rest.ceil_char_boundary(step.min(rest.len())));
+        pieces.push(piece);
+        rest = tail;
+        step = step % 11 + 1;
+    }
+    assert_eq!(scan(protocol, &tools, &pieces), parsed, "in pieces: {text:?}");
+    let escaped = protocol.escape(&text);
+    assert_eq!(protocol.unescape(&escaped), text);
+    let quoted = protocol.parse(&(escaped + "."), &tools);
+    assert_eq!((quoted.text, quoted.calls.len()), (format!("{text}."), 0));
 }

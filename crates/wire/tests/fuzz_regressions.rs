@@ -19,6 +19,7 @@ fn check(target: &str, data: &[u8]) {
         "sse" => target::sse(data),
         "arguments" => target::arguments(data),
         "leaked" => target::leaked(data),
+        "text_protocol" => target::text_protocol(data),
         "assembly" => target::assembly(data),
         _ => {
             let name = target.replace('_', "-");
@@ -51,6 +52,7 @@ fn fixtures_hold_the_rules_under_every_option() {
             let data = [&[options << 4 | options], fixture.body.as_slice()].concat();
             check(&fixture.api().replace('-', "_"), &data);
             check("sse", &data);
+            check("text_protocol", &data);
         }
         check("leaked", &fixture.body);
     }

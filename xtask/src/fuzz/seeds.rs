@@ -36,6 +36,7 @@ fn bodies(target: &str) -> Result<Vec<Vec<u8>>> {
         let fits = match target {
             "sse" | "leaked" => path.ends_with(".sse"),
             "arguments" => false,
+            "text_protocol" => false,
             // Its bytes are picks, not text: it begins with nothing.
             "assembly" => false,
             _ => api == folder || api.starts_with(&format!("{folder}-")),
@@ -55,9 +56,22 @@ fn bodies(target: &str) -> Result<Vec<Vec<u8>>> {
         ];
         bodies.extend(documents.map(|document| document.as_bytes().to_vec()));
     }
+    if target == "text_protocol" {
+        bodies.extend(TEXT_PROTOCOLS.map(|text| text.as_bytes().to_vec()));
+    }
     bodies.extend(shared(target, &api)?);
     Ok(bodies)
 }
+
+/// Samples of `vcp` and `xml` by turns: the parity of the first byte picks the protocol.
+const TEXT_PROTOCOLS: [&str; 6] = [
+    "Sure.\n<<<[TOOL_REQUEST]>>>\ntool_name:「始」T「末」,\np:「始」a「末」\n<<<[END_TOOL_REQUEST]>>>\nDone.",
+    "```\n<tool_call>\n```\n<tool_call>{\"name\": \"T\", \"arguments\": {\"p\": \"</tool_call>\"}}</tool_call>",
+    "<<<[TOOL_REQUEST]>>> tool_name:「始」Files「末」 command1:「始」Read「末」 p1:{始}b{末} command2:「始」Write「末」<<<[END_TOOL_REQUEST]>>>",
+    "<tool_call>\n{\"name\": \"T\", \"arguments\": {\"p\": \"a\"}}\n</tool_call> x <tool_call>{\"name\": \"T\"}",
+    "<<<[TOOL_REQUEST]>>>\ntool_name:「始」T「末」\np:「始ESCAPE」<<<[END_TOOL_REQUEST]>>>「末ESCAPE」<<<[END_TOOL_REQUEST]>>> <<<~[x",
+    "> <tool_call>{}\n<think>\n<tool_call>[{\"name\":\"a\"}]</tool_call></think><tool_call>[{\"name\":\"a\"}]</tool_call>",
+];
 
 /// Streams of the shared corpus of this API, if it is there.
 fn shared(target: &str, api: &str) -> Result<Vec<Vec<u8>>> {
@@ -70,7 +84,7 @@ fn shared(target: &str, api: &str) -> Result<Vec<Vec<u8>>> {
         let row: Value = serde_json::from_str(line).context("a line of the corpus's manifest is no JSON")?;
         let is_leaked = row["recovered_tool_calls"].is_array();
         let fits = match target {
-            "assembly" => false,
+            "assembly" | "text_protocol" => false,
             "sse" => row["api"] == "openai-chat" && row["origin"] == "synthetic",
             "leaked" => is_leaked,
             _ => row["api"] == api,

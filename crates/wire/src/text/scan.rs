@@ -37,8 +37,10 @@ pub(super) enum Match {
 pub(super) enum Mark {
     Start,
     End,
-    /// Says itself that it is an example.
-    Inert,
+    /// Says itself that it begins an example.
+    Example,
+    /// The end of such an example.
+    ExampleEnd,
 }
 
 /// What a start marker is, by what follows it.
@@ -434,11 +436,11 @@ impl<G: Grammar> Scanner<G> {
             Match::Yes(mark, length) => (mark, length),
         };
         let next = match (mark, inert) {
-            (Mark::Inert, None) => Next::Remarked(length, FindingKind::MarkedInert),
+            (Mark::Example, None) => Next::Remarked(length, FindingKind::MarkedInert),
             (Mark::End, None) if start == Start::OfLine || self.trust == After::Tainted => {
                 return Next::HiddenEnd(length);
             }
-            (Mark::Inert | Mark::End, _) => Next::Shown(length),
+            (Mark::Example | Mark::ExampleEnd | Mark::End, _) => Next::Shown(length),
             (Mark::Start, Some(kind)) if kind != FindingKind::InInlineCode => Next::Remarked(length, kind),
             (Mark::Start, inert) => {
                 let start = if inert.is_some() { Start::InLine } else { start };

@@ -14,8 +14,10 @@ pub(super) enum Standing {
     /// A start marker of this length.
     Start(usize),
     End(usize),
-    /// A marker that says itself that it is an example.
+    /// A marker that says itself that it begins an example.
     Example(usize),
+    /// The end of such an example.
+    ExampleEnd(usize),
     /// What may be left over of a block that was refused inside a value.
     Leftover(usize),
 }
@@ -180,6 +182,7 @@ impl Whole<'_> {
                         }
                         at = stop + length;
                     }
+                    Standing::ExampleEnd(length) => at = stop + length,
                     Standing::Leftover(length) => {
                         if example.is_none() && self.tainted {
                             self.show(segment, stop);
@@ -257,7 +260,9 @@ impl Whole<'_> {
                     self.tell(kind, at);
                     at += length;
                 }
-                Standing::End(length) | Standing::Example(length) => at += length,
+                Standing::End(length) | Standing::Example(length) | Standing::ExampleEnd(length) => {
+                    at += length;
+                }
                 _ => at += 1,
             }
             at = at.min(to);

@@ -132,7 +132,7 @@ pub fn tools() -> Vec<ToolDefinition> {
         "T",
         "Works on files.",
         object(
-            json!({ "p": text(), "q": text(), "command": text(), "filePath": text(), "base64": text(), "image-size": text() }),
+            json!({ "p": text(), "q": text(), "command": text(), "filePath": text(), "base64": text(),  "image-size": text(), "utf8": text(), "line10": text() }),
             json!([]),
         ),
     );

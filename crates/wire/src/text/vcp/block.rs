@@ -109,7 +109,7 @@ impl Blocks {
                         Verdict::Text | Verdict::Torn => self.junk(&text[..length], out),
                     }
                 }
-                Match::Yes(Mark::Inert, length) => self.junk(&text[..length], out),
+                Match::Yes(Mark::Example | Mark::ExampleEnd, length) => self.junk(&text[..length], out),
                 Match::No | Match::Torn => self.junk("<", out),
             };
         }
@@ -188,7 +188,7 @@ impl Blocks {
                     self.refuse(&Flaw::EndInValue { key }, After::Tainted, out);
                     Took::Bytes(0)
                 }
-                Match::Yes(Mark::Inert, length) if quoting == Quoting::Escape => {
+                Match::Yes(Mark::Example | Mark::ExampleEnd, length) if quoting == Quoting::Escape => {
                     self.grow(&text[..length], &signs::restored(&text[..length]), out)
                 }
                 _ => self.grow("<", "<", out),

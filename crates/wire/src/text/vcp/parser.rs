@@ -125,7 +125,7 @@ fn read_fields(text: &str, body: usize, into: &mut Fields) -> Result<usize, Refu
                     }
                     length
                 }
-                Standing::Example(length) => length,
+                Standing::Example(length) | Standing::ExampleEnd(length) => length,
                 _ => 1,
             };
         };
@@ -168,7 +168,7 @@ fn read_value(
                     in_bounds(at)?;
                     return Err(Refusal::tainted(Flaw::EndInValue { key: key.into() }, at));
                 }
-                Standing::Example(length) if opened.escape => {
+                Standing::Example(length) | Standing::ExampleEnd(length) if opened.escape => {
                     value += &without_suffix(&rest[..length]);
                     at += length;
                     continue;
@@ -288,7 +288,8 @@ fn marker(text: &str) -> Standing {
     match closing {
         2 | 3 if word == START => Standing::Start(whole),
         2 | 3 if word == END => Standing::End(whole),
-        2 | 3 => Standing::Example(whole),
+        2 | 3 if word.starts_with(START) => Standing::Example(whole),
+        2 | 3 => Standing::ExampleEnd(whole),
         _ if tail.len() == closing => Standing::Torn,
         _ => Standing::Nothing,
     }

@@ -85,8 +85,8 @@ pub(super) fn marker(text: &str, rest: Rest) -> Match {
 const LABELS: [(&str, Mark); 4] = [
     (START, Mark::Start),
     (END, Mark::End),
-    ("TOOL_REQUEST_ESCAPE", Mark::Inert),
-    ("END_TOOL_REQUEST_ESCAPE", Mark::Inert),
+    ("TOOL_REQUEST_ESCAPE", Mark::Example),
+    ("END_TOOL_REQUEST_ESCAPE", Mark::ExampleEnd),
 ];
 
 /// Behind the spaces at `at`, unless there are too many.

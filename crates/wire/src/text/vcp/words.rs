@@ -139,6 +139,10 @@ impl fmt::Display for Flaw {
 /// Fields of a block that have no effect.
 pub(super) fn no_effect(directives: &[&str]) -> String {
     let names: Vec<_> = directives.iter().map(|name| format!("`{name}`")).collect();
-    let were = if names.len() == 1 { "has no effect here and was" } else { "have no effect here and were" };
-    format!("{} {were} not passed on as arguments.", names.join(", "))
+    match names.as_slice() {
+        [one] => format!("{one} has no effect here and was not passed on as an argument."),
+        several => {
+            format!("{} have no effect here and were not passed on as arguments.", several.join(", "))
+        }
+    }
 }
