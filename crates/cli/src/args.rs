@@ -174,6 +174,17 @@ pub enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Definitions of MCP servers' tools that have changed, which are off until you agree
+    Changes {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Agree to a changed definition
+    Approve {
+        /// The tool's name, as `throughline tools changes` shows it
+        name: String,
+    },
 }
 
 /// `throughline upstreams`.

@@ -7,6 +7,7 @@ mod args;
 mod ask;
 mod asking;
 mod chat;
+mod data;
 mod decode;
 mod exit;
 mod external_editor;

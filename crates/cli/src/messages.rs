@@ -22,6 +22,27 @@ pub const UPSTREAMS_KNOWN: &str = "known by name";
 pub const UPSTREAMS_USE: &str =
     "\nuse one: throughline chat --model NAME/MODEL      without any: the built-in demo model\n";
 
+/// `tools changes` with nothing to show.
+pub const NO_CHANGES: &str = "no definition of an MCP server's tool has changed\n";
+/// Below the differences.
+pub const CHANGES_LEGEND: &str =
+    "\n- was agreed to, + is said now; off until you agree: throughline tools approve NAME\n";
+/// Below what was agreed to.
+pub const APPROVED: &str = "agreed; a program that runs takes it when it starts or connects the next time\n";
+
+/// Something that is wrong with a source of tools.
+pub fn fault(fault: &throughline_tools::SourceFault) -> String {
+    let tool = fault.tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
+    let remedy = fault.remedy.as_ref().map(|remedy| format!("\n  {remedy}")).unwrap_or_default();
+    let message = fault.message.trim_end().replace('\n', "\n  ");
+    format!("⚠ {}{tool}: {message}{remedy}", fault.source)
+}
+
+/// A source that has not said anything in time.
+pub fn silent_source(source: &str, limit: std::time::Duration) -> String {
+    format!("⚠ {source}: nothing after {} s; its tools are not listed", limit.as_secs())
+}
+
 /// What the marks in the list of tools mean.
 pub fn tools_legend(agent: &str) -> String {
     format!("\n✔ offered to the agent `{agent}`; pure, read and cosmetic run without asking, the rest asks\n")

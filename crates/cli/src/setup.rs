@@ -1,14 +1,17 @@
 //! From arguments to an application: configuration, upstreams, tools, and the demo model if nothing else answers.
 
 use crate::args::Choice;
+use crate::data;
 use crate::exit::Failure;
 use crate::messages::{self, Words};
-use crate::terminal::text::Ink;
+use crate::terminal::text::{Ink, revealing};
 use std::path::{Path, PathBuf};
 use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
 use throughline::{Approval, Throughline, Upstream};
 use throughline_tools::builtin::{self, files::FileRoots};
-use throughline_tools::{Toggle, Tool};
+use throughline_tools::mcp::Pins;
+use throughline_tools::process::{Helper, Surroundings};
+use throughline_tools::{SourceFault, Toggle, Tool};
 use throughline_wire::Transfer;
 
 /// Read when no other file is named.
@@ -88,8 +91,20 @@ impl World {
         for tool in self.app.tools().iter() {
             *sources.entry(tool.spec().source.clone()).or_default() += 1;
         }
-        let sources = sources.into_iter();
-        sources.map(|(name, tools)| SourceState { name, tools, faults: Vec::new() }).collect()
+        let faults = self.app.faults();
+        for fault in &faults {
+            sources.entry(fault.source.clone()).or_default();
+        }
+        let state = |(name, tools): (String, usize)| {
+            let own = faults.iter().filter(|fault| fault.source == name);
+            let said = |fault: &SourceFault| {
+                let tool = fault.tool.as_ref().map(|tool| format!("{tool}: ")).unwrap_or_default();
+                (format!("{tool}{}", fault.message), fault.remedy.clone())
+            };
+            let faults = own.map(said).collect();
+            SourceState { name, tools, faults }
+        };
+        sources.into_iter().map(state).collect()
     }
 
     /// Nobody but the demo model answers.
@@ -138,7 +153,7 @@ impl World {
                 }
             })
             .unwrap_or_default();
-        builder = builder.settings(settings);
+        builder = builder.settings(settings).surroundings(surroundings(choice)).pins(pins());
         if let Some(upstream) = given {
             model = format!("{GIVEN}/{}", choice.model.as_deref().unwrap_or("default"));
             builder = builder.upstream(upstream).model(model.clone());
@@ -169,6 +184,30 @@ impl World {
             let app = builder.build().map_err(|error| messages::setup(&error))?;
             Ok(Self { app, model, mode, agent: name })
         }
+    }
+}
+
+/// Where programs of the configuration are started: relative paths begin at its folder.
+pub fn surroundings(choice: &Choice) -> Surroundings {
+    let base = Surroundings::of_this_process();
+    let config = config_file(choice.config.as_deref());
+    let folder = config.as_deref().and_then(Path::parent).map(|folder| base.folder.join(folder));
+    let surroundings = Surroundings { folder: folder.unwrap_or_else(|| base.folder.clone()), ..base };
+    match Helper::this_program(crate::EXEC) {
+        Some(helper) => surroundings.with_helper(helper),
+        None => surroundings,
+    }
+}
+
+/// What was agreed to of the tools of MCP servers; for this run only where there is no place to keep it.
+pub fn pins() -> Pins {
+    data::folder().map_or_else(Pins::in_memory, |folder| Pins::at(folder.join(data::PINS)))
+}
+
+/// What is wrong with sources of tools, a line each, on standard error. What servers say may hold anything.
+pub fn print_faults(faults: &[SourceFault]) {
+    for fault in faults {
+        eprintln!("{}", crate::plain::for_terminal(&revealing(&messages::fault(fault))));
     }
 }
 

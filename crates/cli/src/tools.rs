@@ -1,5 +1,7 @@
 //! `throughline tools`: what models may call, and running a tool by hand.
 
+mod pins;
+
 use crate::args::{Choice, Tools, ToolsCommand};
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
@@ -9,34 +11,65 @@ use crate::terminal::text::{harmless, revealing};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use throughline::config::Settings;
 use throughline_engine::Effect;
 use throughline_tools::{
-    AgentCallable, Executor, Permission, Registered, Registry, RunsOn, Toggle, Toggles, ToolCall,
+    AgentCallable, Executor, Permission, Registered, Registry, RunsOn, Toggle, Toggles, ToolCall, Toolbox,
 };
 use throughline_wire::{Arguments, NotStarted, Outcome, Output, ToolName};
+
+/// How long sources of tools are waited for.
+const SOURCES_WAIT: Duration = Duration::from_secs(30);
 
 /// Lists, shows or runs.
 pub async fn run(args: &Tools) -> Ended {
     match &args.command {
-        ToolsCommand::List { choice, json } => list(choice, *json),
+        ToolsCommand::List { choice, json } => {
+            let opened = Opened::new(choice).await?;
+            list(&opened, *json)
+        }
+        ToolsCommand::Changes { json } => pins::changes(*json),
+        ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
-            let registry = registry(choice, &setup::settings(choice)?)?;
-            show(find(&registry, name)?, *json)
+            let opened = Opened::new(choice).await?;
+            show(find(&opened.registry, name)?, *json)
         }
         ToolsCommand::Call { name, arguments, choice, approve, json } => {
-            let registry = registry(choice, &setup::settings(choice)?)?;
-            find(&registry, name)?;
-            call(&registry, name, arguments, *approve, *json).await
+            let opened = Opened::new(choice).await?;
+            find(&opened.registry, name)?;
+            let ended = call(&opened.registry, name, arguments, *approve, *json).await;
+            opened.toolbox.stop().await;
+            ended
         }
     }
 }
 
-fn registry(choice: &Choice, settings: &Settings) -> Result<Registry, Failure> {
-    let demo = settings.wants_demo() && choice.base_url.is_none();
-    let tools = setup::tools(settings, Folders::of(demo), demo || choice.demo_tools)?;
-    Registry::builder().tools(tools).build().map_err(|error| messages::setup(&error))
+/// All tools that there are, those of sources included.
+struct Opened {
+    settings: Settings,
+    registry: Arc<Registry>,
+    toolbox: Toolbox,
+}
+
+impl Opened {
+    /// Waits for the sources, and says what is wrong with them.
+    async fn new(choice: &Choice) -> Result<Self, Failure> {
+        let settings = setup::settings(choice)?;
+        let demo = settings.wants_demo() && choice.base_url.is_none();
+        let tools = setup::tools(&settings, Folders::of(demo), demo || choice.demo_tools)?;
+        let toolbox = Toolbox::new(tools).map_err(|error| messages::setup(&error))?;
+        let (surroundings, pins) = (setup::surroundings(choice), setup::pins());
+        for configured in settings.sources.sources(&surroundings, &pins).into_values() {
+            toolbox.add(configured.source);
+        }
+        let silent = toolbox.ready(SOURCES_WAIT).await;
+        setup::print_faults(&toolbox.faults());
+        for source in silent {
+            eprintln!("{}", messages::silent_source(&source, SOURCES_WAIT));
+        }
+        Ok(Self { settings, registry: toolbox.registry(), toolbox })
+    }
 }
 
 fn find<'a>(registry: &'a Registry, name: &str) -> Result<&'a Arc<Registered>, Failure> {
@@ -46,9 +79,8 @@ fn find<'a>(registry: &'a Registry, name: &str) -> Result<&'a Arc<Registered>, F
     })
 }
 
-fn list(choice: &Choice, json: bool) -> Ended {
-    let settings = setup::settings(choice)?;
-    let registry = registry(choice, &settings)?;
+fn list(opened: &Opened, json: bool) -> Ended {
+    let Opened { settings, registry, .. } = opened;
     let agent = settings.agents.get(&settings.agent);
     let nothing = Toggles::new(Toggle::Off);
     let toggles = match agent {

@@ -135,7 +135,11 @@ fn fields(debug: &str) -> Vec<(String, String)> {
 fn shown(name: &str, value: &str) -> String {
     let value = value.trim_start_matches("Some(").trim_end_matches(')');
     let Ok(number) = value.parse::<u64>() else {
-        return value.replace("ms", " ms").replace("1.5s", "1,500 ms");
+        let value = value.replace("ms", " ms").replace("1.5s", "1,500 ms");
+        return match value.strip_suffix('s').map(str::parse::<u64>) {
+            Some(Ok(seconds)) => format!("{seconds} s"),
+            _ => value,
+        };
     };
     if name.contains("bytes") && number % (1 << 20) == 0 {
         return format!("{} MiB", number >> 20);
@@ -161,6 +165,7 @@ fn every_limit_is_documented_with_its_default() {
     use throughline::Timeouts;
     use throughline::engine::{RetryPolicy, TurnLimits};
     use throughline::store::MemoryLimits;
+    use throughline::tools::mcp::McpLimits;
     use throughline::tools::{ExecutorLimits, OutputLimits};
     use throughline::wire::Limits;
     let executor = format!("{:?}", ExecutorLimits::default());
@@ -173,6 +178,7 @@ fn every_limit_is_documented_with_its_default() {
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
         ("docs/tools.md", own),
         ("docs/tools.md", format!("{:?}", OutputLimits::default())),
+        ("docs/tools.md", format!("{:?}", McpLimits::default())),
     ];
     let mut compared = 0;
     for (path, debug) in all {

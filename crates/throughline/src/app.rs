@@ -32,9 +32,9 @@ use tokio::sync::{OnceCell, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How long the first turn waits for sources of tools that have said nothing yet. Later turns take the tools that there
-/// are when they begin.
-pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long the first turn waits for sources of tools that have said nothing yet, unless `[tools] wait_ms` says otherwise.
+/// Later turns take the tools that there are when they begin.
+pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// An application. Cheap to clone; all clones share connections, tools and the log.
 ///
@@ -411,7 +411,8 @@ impl Throughline {
     /// The first turn should not be without tools only because their servers are still starting.
     async fn sources_have_spoken(&self) {
         let wait = || async {
-            self.ready(SOURCES_WAIT_MAX).await;
+            let wait_ms = self.inner.configured.lock().await.1.wait_ms;
+            self.ready(wait_ms.map_or(SOURCES_WAIT_MAX, Duration::from_millis)).await;
         };
         self.inner.first_wait.get_or_init(wait).await;
     }

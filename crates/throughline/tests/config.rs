@@ -393,3 +393,21 @@ fn a_file_that_is_not_there_is_named() {
     let error = File::load(std::path::Path::new("nowhere/throughline.toml")).unwrap_err().to_string();
     assert!(error.starts_with("cannot read the configuration: ") && error.contains("--> nowhere"), "{error}");
 }
+
+// R: L2
+#[test]
+fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
+    let text = "[mcp.time]\ncommand = [\"mcp-server-time\"]\n[mcp.off]\ncommand = [\"x\"]\nenabled = false\n";
+    let settings_of = settings(text, &[], &Flags::default()).unwrap();
+    assert_eq!(settings_of.sources.mcp.keys().collect::<Vec<_>>(), ["time"]);
+    check_error(
+        "[mcp.files]\nurl = \"example.com\"",
+        "the MCP server `files`: `example.com` is not a URL that can be asked\n --> throughline.toml:2:1\n  |\n2 | url = \"example.com\"\n  | ^^^\n  = an address that begins with https:// or http://",
+    );
+    check_error(
+        "[mcp.files]\ncomand = [\"x\"]",
+        "unknown field `comand`\n --> throughline.toml:2:1\n  |\n2 | comand = [\"x\"]\n  | ^^^^^^\n  = did you mean `command`? valid here: `command`, `env`, `env_allow`, `cwd`, `sandbox`, `url`, `headers`, `trusted`, `era`, `timeout_ms`, `total_timeout_ms`, `start_timeout_ms`, `tools`, `enabled`",
+    );
+    let error = settings("[mcp.\"a b\"]\ncommand = [\"x\"]", &[], &Flags::default()).unwrap_err().to_string();
+    assert!(error.contains("`a b` cannot be the name") && error.contains("throughline.toml:1:"), "{error}");
+}

@@ -94,6 +94,30 @@ pub fn no_such_tool(name: &str, closest: &[&str]) -> Failure {
     Failure::usage(format!("there is no tool `{name}`"), "", remedy)
 }
 
+/// The file of pinned definitions cannot be used.
+pub fn pins(error: &throughline_tools::mcp::PinsError) -> Failure {
+    Failure::usage(
+        "the definitions that were agreed to cannot be read or written",
+        error.to_string(),
+        "mend the file, or remove it to agree anew to what MCP servers say next",
+    )
+}
+
+/// Nobody says where home is.
+pub fn no_data_folder() -> Failure {
+    let variable = crate::data::VARIABLE;
+    Failure::usage("there is no folder to keep things in", "HOME is not set", format!("{variable}=FOLDER"))
+}
+
+/// `tools approve` with a name that has not changed.
+pub fn nothing_to_approve(name: &str, closest: &[&str]) -> Failure {
+    let remedy = match closest {
+        [] => "throughline tools changes".to_owned(),
+        names => format!("{}, or throughline tools changes", names.join(", ")),
+    };
+    Failure::usage(format!("no changed definition of `{name}` waits"), "", remedy)
+}
+
 /// Arguments of `tools call` are not JSON.
 pub fn arguments_not_json(error: &serde_json::Error) -> Failure {
     Failure::usage(

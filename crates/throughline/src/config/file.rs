@@ -77,9 +77,39 @@ impl File {
         }
     }
 
+    /// An error at a key of a section whose settings know their keys and not where these stand; at the section if the key
+    /// has no line of its own there.
+    pub(crate) fn error_at_key<T>(
+        &self,
+        section: &Spanned<T>,
+        key: Option<&str>,
+        message: impl Into<String>,
+    ) -> ConfigError {
+        let Source { file, text } = &self.source;
+        let span = key.and_then(|key| key_in(text, section.span().start, key)).unwrap_or(section.span());
+        ConfigError::in_file(file, text, span, message)
+    }
+
     pub(crate) fn error<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> ConfigError {
         ConfigError::in_file(&self.source.file, &self.source.text, at.span(), message)
     }
+}
+
+/// Where a key of the section that begins at `start` stands, if it has a line of its own.
+fn key_in(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize>> {
+    let mut at = text.get(..start)?.rfind('\n').map_or(0, |newline| newline + 1);
+    for (position, line) in text[at..].split_inclusive('\n').enumerate() {
+        let trimmed = line.trim_start();
+        if position > 0 && trimmed.starts_with('[') {
+            return None;
+        }
+        let begin = at + line.len() - trimmed.len();
+        if trimmed.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.'])) {
+            return Some(begin..begin + key.len());
+        }
+        at += line.len();
+    }
+    None
 }
 
 /// `[upstreams.NAME]`: either `known`, or `dialect` and `base_url`; the rest changes what `known` says.
@@ -409,6 +439,9 @@ pub struct UserSection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsSection {
+    /// How long the first turn waits for sources of tools, in milliseconds. Default 10,000
+    /// ([`SOURCES_WAIT_MAX`](crate::SOURCES_WAIT_MAX)).
+    pub wait_ms: Option<u64>,
     /// `files.list`, `files.read`, `files.search`.
     pub files: FilesSection,
     /// `http.fetch`.

@@ -117,10 +117,18 @@ pub fn resolve(
 /// Sources whose settings can be used; programs and servers are looked for when they are started.
 fn sources(file: &File) -> Result<SourceSettings, ConfigError> {
     let mut mcp = BTreeMap::new();
-    for (name, server) in file.mcp.iter().filter(|(_, server)| server.get_ref().enabled) {
-        let wrong = |error: McpSettingError| file.error(server, error.message).help(error.help);
+    for (name, server) in &file.mcp {
+        let wrong =
+            |McpSettingError { key, message, help }| file.error_at_key(server, key, message).help(help);
         server.get_ref().check(name).map_err(wrong)?;
-        mcp.insert(name.clone(), server.get_ref().clone());
+        if server.get_ref().enabled {
+            mcp.insert(name.clone(), server.get_ref().clone());
+        }
+    }
+    if !mcp.is_empty() && cfg!(not(feature = "mcp")) {
+        let message = "it names MCP servers, and this program was built without MCP";
+        let help = "build it with the cargo feature `mcp`, or say `enabled = false` for each";
+        return Err(ConfigError::whole_file(&file.source.file, message).help(help));
     }
     Ok(SourceSettings { mcp, commands: file.commands.clone(), http_tools: file.http_tools.clone() })
 }

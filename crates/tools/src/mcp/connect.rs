@@ -1,7 +1,7 @@
 //! From settings to a session: the program is started or the URL is reached, and both sides have shaken hands.
 
 use super::listing::TaskOnly;
-use super::session::{Handler, Session, causes};
+use super::session::{Handler, Session, causes, of_transport};
 use super::settings::{Era, McpServer, Way};
 use super::{http, stdio};
 use crate::process::{Program, Running, SandboxMode, SandboxRules, Surroundings, child_environment};
@@ -182,8 +182,11 @@ fn shaken(
         Ok(Ok(service)) => return Ok(service),
         Ok(Err(error)) => error,
         Err(_over_time) => {
-            let message = format!("it has not shaken hands in {} ms", settings.start_ms);
-            return Err(Refusal::new(message, "Is it an MCP server? Raise `start_ms` if it is only slow."));
+            let message = format!("it has not shaken hands in {} ms", settings.start_timeout_ms);
+            return Err(Refusal::new(
+                message,
+                "Is it an MCP server? Raise `start_timeout_ms` if it is only slow.",
+            ));
         }
     };
     let is_deaf_to_discovery = matches!(error, ClientInitializeError::ConnectionClosed(_));
@@ -194,7 +197,11 @@ fn shaken(
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => "Leave out `era`, or update the server.",
         _ => "Is it an MCP server, and does it run?",
     };
-    Err(Refusal { is_deaf_to_discovery, ..Refusal::new(causes(&error), remedy) })
+    let message = match &error {
+        ClientInitializeError::TransportError { error, .. } => of_transport(error),
+        error => causes(error),
+    };
+    Err(Refusal { is_deaf_to_discovery, ..Refusal::new(message, remedy) })
 }
 
 fn lifecycle(era: Era) -> ClientLifecycleMode {

@@ -19,6 +19,8 @@ use rmcp::service::{
     InboundStreamOrigin, NotificationContext, Peer, PeerRequestOptions, RequestContext, RequestHandle,
     RunningServiceCancellationToken, ServiceError,
 };
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -358,13 +360,22 @@ fn of_service(error: ServiceError) -> CallEnd {
         ServiceError::McpError(error) => {
             CallEnd::Refused { code: error.code.0, message: error.message.into_owned() }
         }
-        ServiceError::TransportSend(error) => CallEnd::NotSent(causes(&error)),
+        ServiceError::TransportSend(error) => CallEnd::NotSent(of_transport(&error)),
         ServiceError::TransportClosed => CallEnd::Gone,
         ServiceError::Cancelled { reason } => CallEnd::Protocol(format!(
             "it cancelled the call: {}",
             reason.as_deref().unwrap_or("no reason given")
         )),
         other => CallEnd::Protocol(other.to_string()),
+    }
+}
+
+/// What a transport says, without the names of types around it.
+pub(crate) fn of_transport(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => causes(error),
+        Some(other) => causes(other),
+        None => causes(error.error.as_ref()),
     }
 }
 

@@ -49,10 +49,10 @@ pub struct McpServer {
     /// How long a call may say nothing, in milliseconds: a result or progress. Default 30,000.
     pub timeout_ms: u64,
     /// How long a call may run with all its progress, in milliseconds. Default 600,000.
-    pub total_ms: u64,
+    pub total_timeout_ms: u64,
     /// How long the server may take to start and to list its tools, in milliseconds. Default 30,000: `npx` may have to
     /// download it first.
-    pub start_ms: u64,
+    pub start_timeout_ms: u64,
     /// The tools to take, as the server calls them. Default: all.
     pub tools: Option<Vec<String>>,
     /// Default true.
@@ -72,8 +72,8 @@ impl Default for McpServer {
             trusted: false,
             era: Era::default(),
             timeout_ms: 30_000,
-            total_ms: 600_000,
-            start_ms: 30_000,
+            total_timeout_ms: 600_000,
+            start_timeout_ms: 30_000,
             tools: None,
             enabled: true,
         }
@@ -127,16 +127,23 @@ impl McpServer {
             message: format!("the MCP server `{name}`: {message}"),
             help: help.to_owned(),
         };
-        for (key, limit) in
-            [("timeout_ms", self.timeout_ms), ("total_ms", self.total_ms), ("start_ms", self.start_ms)]
-        {
+        for (key, limit) in [
+            ("timeout_ms", self.timeout_ms),
+            ("total_timeout_ms", self.total_timeout_ms),
+            ("start_timeout_ms", self.start_timeout_ms),
+        ] {
             if limit == 0 {
                 return Err(wrong(key, format!("`{key}` of 0 lets nothing through"), "in milliseconds"));
             }
         }
-        if self.total_ms < self.timeout_ms {
-            let help = "`timeout_ms` is from one sign of life to the next, `total_ms` from start to end";
-            return Err(wrong("total_ms", "`total_ms` is shorter than `timeout_ms`".to_owned(), help));
+        if self.total_timeout_ms < self.timeout_ms {
+            let help =
+                "`timeout_ms` is from one sign of life to the next, `total_timeout_ms` from start to end";
+            return Err(wrong(
+                "total_timeout_ms",
+                "`total_timeout_ms` is shorter than `timeout_ms`".to_owned(),
+                help,
+            ));
         }
         if self.url.is_some() {
             let misplaced = [
@@ -235,11 +242,11 @@ impl McpServer {
     }
 
     pub(crate) fn total(&self) -> Duration {
-        Duration::from_millis(self.total_ms)
+        Duration::from_millis(self.total_timeout_ms)
     }
 
     pub(crate) fn start_limit(&self) -> Duration {
-        Duration::from_millis(self.start_ms)
+        Duration::from_millis(self.start_timeout_ms)
     }
 }
 
@@ -292,8 +299,12 @@ mod tests {
             (url("file:///etc/passwd"), Some("url"), "is not a URL that can be asked"),
             (url("https://me:secret@a/"), Some("url"), "do not belong into `url`"),
             (of(|server| server.timeout_ms = 0, program()), Some("timeout_ms"), "of 0"),
-            (of(|server| server.start_ms = 0, program()), Some("start_ms"), "of 0"),
-            (of(|server| server.total_ms = 1_000, program()), Some("total_ms"), "shorter than `timeout_ms`"),
+            (of(|server| server.start_timeout_ms = 0, program()), Some("start_timeout_ms"), "of 0"),
+            (
+                of(|server| server.total_timeout_ms = 1_000, program()),
+                Some("total_timeout_ms"),
+                "shorter than `timeout_ms`",
+            ),
             (of(|server| server.cwd = Some("/".into()), remote()), Some("cwd"), "is for a program"),
             (
                 of(|server| server.env_allow = vec!["A".into()], remote()),
