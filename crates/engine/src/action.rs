@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::id::Millis;
 use crate::input::TimerId;
+use crate::questions::ToolAnswer;
 use throughline_wire::{Arguments, CallId, ModelRequest, ProviderState, ToolName};
 
 /// What the machine asks the driver to do. Performed only when the events of the same `apply` are acknowledged
@@ -55,7 +56,37 @@ pub enum Action {
         /// with `Input::Redefined`.
         fingerprint: String,
     },
-    /// Stop a running tool and answer with `Input::ToolEnded` as it truthfully ended.
+    /// Ask a connected client to run a call; its answer comes as `Input::ClientAnswered`. After a restart the same offer may
+    /// be made again: a client knows it by call and attempt. If the client is not there, answer with `Input::ToolEnded`.
+    OfferCall {
+        /// Which call.
+        call: CallId,
+        /// Which start of it.
+        attempt: u32,
+        /// Who is asked.
+        client_id: String,
+        /// Which tool.
+        tool: ToolName,
+        /// With what.
+        arguments: Arguments,
+        /// When the answer is too late.
+        until: Millis,
+        /// Of the definition that may be run: if the tool is another one by now, answer with `Input::Redefined`. `None` =
+        /// it was offered before, and may have been run: what was offered stays offered. R: A3
+        fingerprint: Option<String>,
+    },
+    /// Give a running tool the answer to its question. A tool that is gone needs none.
+    AnswerTool {
+        /// Which call.
+        call: CallId,
+        /// Which start of it.
+        attempt: u32,
+        /// As in the input that asked.
+        question_id: u64,
+        /// The answer.
+        answer: ToolAnswer,
+    },
+    /// Stop a running tool (or tell its client that it is no longer wanted) and answer with `Input::ToolEnded` as it truthfully ended.
     CancelTool {
         /// Which call.
         call: CallId,

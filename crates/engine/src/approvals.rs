@@ -76,6 +76,8 @@ impl Machine<'_> {
             expires_at,
             arguments_hash,
             fingerprint,
+            schema: None,
+            url: None,
         };
         self.emit(self.about_call(at), request);
         if let Some(at) = expires_at {
@@ -205,6 +207,8 @@ impl Machine<'_> {
                 (None, _) => None,
             },
             remembered: remembered.clone().map(Box::new),
+            answer: None,
+            content: None,
         };
         self.emit(self.about_call(at), resolved);
         if is_edited {

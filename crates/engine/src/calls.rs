@@ -2,6 +2,7 @@
 
 use crate::action::{Action, Early};
 use crate::approvals::Spoken;
+use crate::client::Offered;
 use crate::event::{Decision, EventKind, Progress, ToolResult};
 use crate::guard;
 use crate::input::{TimerId, Verdict};
@@ -218,6 +219,7 @@ impl Machine<'_> {
     }
 
     pub(crate) fn start_tool(&mut self, at: usize, commit: Commit, rule: Option<String>) {
+        self.withdraw_question(at, "reset");
         let (call, Some(Case { tool, fingerprint, arguments })) = (&self.record.calls[at], self.case(at))
         else {
             return;
@@ -228,30 +230,43 @@ impl Machine<'_> {
             Commit::Done => Early::No,
         };
         let (id, attempt, arguments) = (call.id.clone(), call.attempts + 1, arguments.clone());
-        let (name, timeout_ms) = (tool.name.clone(), tool.timeout_ms);
-        let (client_id, grace_ms) = match &tool.runs {
-            Runs::Client { client_id } => (client_id.clone(), 0),
-            Runs::Here => (None, self.setup.limits.tool_overrun_ms),
+        let name = tool.name.clone();
+        let client_id = match &tool.runs {
+            Runs::Client { client_id } => client_id.clone(),
+            Runs::Here => None,
         };
         self.emit(
             self.about_call(at),
-            EventKind::ToolStart { early: early == Early::Yes, attempt, rule, client_id },
+            EventKind::ToolStart { early: early == Early::Yes, attempt, rule, client_id: client_id.clone() },
         );
-        self.act(Action::StartTool { call: id.clone(), attempt, tool: name, arguments, early, fingerprint });
-        let due = self.now.saturating_add_unsigned(timeout_ms.saturating_add(grace_ms));
-        self.timer_at(TimerId::Tool { call: id, attempt }, due);
+        match client_id {
+            Some(client_id) => self.offer(at, client_id, Offered::Now),
+            None => {
+                let call = id.clone();
+                self.act(Action::StartTool { call, attempt, tool: name, arguments, early, fingerprint });
+            }
+        }
+        if let Some(due) = self.tool_due(at) {
+            self.timer_at(TimerId::Tool { call: id, attempt }, due);
+        }
     }
 
     /// The one and only end of a call.
     pub(crate) fn close(&mut self, at: usize, outcome: Outcome) {
-        self.close_by(at, outcome, None);
+        self.close_as(at, outcome, |_| {});
     }
 
     fn close_by(&mut self, at: usize, outcome: Outcome, rule: Option<String>) {
-        let call = &self.record.calls[at];
-        if call.is_closed() {
+        self.close_as(at, outcome, |result| result.rule = rule);
+    }
+
+    /// The same; `more` adds what the outcome itself does not say.
+    pub(crate) fn close_as(&mut self, at: usize, outcome: Outcome, more: impl FnOnce(&mut ToolResult)) {
+        if self.record.calls[at].is_closed() {
             return;
         }
+        self.withdraw_question(at, "end");
+        let call = &self.record.calls[at];
         let ran = match call.state {
             CallState::Running { since } => Some((since, self.now.abs_diff(since))),
             _ => None,
@@ -268,8 +283,9 @@ impl Machine<'_> {
             _ => ran,
         };
         let is_denied = matches!(outcome, Outcome::Denied { .. });
-        let rule = rule.or_else(|| self.record.calls[at].rule.clone()).filter(|_| is_denied);
-        let result = ToolResult { rule, ..ToolResult::new(&outcome, ran, seen) };
+        let mut result = ToolResult::new(&outcome, ran, seen);
+        more(&mut result);
+        result.rule = result.rule.or_else(|| self.record.calls[at].rule.clone()).filter(|_| is_denied);
         self.emit(self.about_call(at), EventKind::ToolResult(result));
     }
 
@@ -325,6 +341,8 @@ impl Machine<'_> {
         if !self.live.cancelled_starts.insert(start.clone()) {
             return;
         }
+        let by = if self.record.phase == Phase::Stopping { "stop" } else { "cancel" };
+        self.withdraw_question(at, by);
         let (call, attempt) = start;
         self.act(Action::CancelTool { call: call.clone(), attempt });
         let due = self.now.saturating_add_unsigned(self.setup.limits.cancel_grace_ms);
@@ -346,7 +364,17 @@ impl Machine<'_> {
 
     pub(crate) fn tool_overdue(&mut self, call: &CallId, attempt: u32) {
         let Some(at) = self.running(call, attempt) else { return };
+        let asked = self.record.calls[at].asking.is_some() || self.record.calls[at].asked_ms > 0;
+        if let Some(due) = self.tool_due(at).filter(|due| asked && *due > self.now) {
+            // Time stood still while a person was asked.
+            self.timer_at(TimerId::Tool { call: call.clone(), attempt }, due);
+            return;
+        }
         let limit_ms = self.tool_of(at).map_or(0, |tool| tool.timeout_ms);
+        if self.tool_of(at).is_some_and(|tool| matches!(tool.runs, Runs::Client { .. })) {
+            self.act(Action::CancelTool { call: call.clone(), attempt });
+            return self.client_gone(at, limit_ms);
+        }
         let partial = self.partial_of(at);
         self.act(Action::CancelTool { call: call.clone(), attempt });
         self.close(at, Outcome::TimedOut { limit_ms, partial });

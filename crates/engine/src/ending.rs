@@ -6,7 +6,7 @@ use crate::event::{BlockStart, EventKind, Fault, SessionStats, TurnStatus};
 use crate::guard;
 use crate::record::{CallState, Phase, StepEnd, code};
 use crate::schedule::Commit;
-use crate::setup::{OnInterrupted, Runs};
+use crate::setup::OnInterrupted;
 use crate::turn::{About, Machine};
 use crate::wording;
 use throughline_wire::{FinishReason, NotStarted, Outcome, Started};
@@ -185,16 +185,10 @@ impl Machine<'_> {
         let goes_on = self.setup.on_interrupted == OnInterrupted::Continue && self.record.ending.is_none();
         for at in self.running_calls() {
             let tool = self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool));
-            let by_client = tool.is_some_and(|tool| matches!(tool.runs, Runs::Client { .. }));
             let again = tool.is_some_and(|tool| tool.effect.may_run_again());
             let committed = self.record.phase == Phase::Settling;
-            if goes_on && by_client {
-                // The client is still there: the wait goes on.
-                let call = &self.record.calls[at];
-                let CallState::Running { since } = call.state else { continue };
-                let timer = crate::input::TimerId::Tool { call: call.id.clone(), attempt: call.attempts };
-                let due = since.saturating_add_unsigned(tool.map_or(0, |tool| tool.timeout_ms));
-                self.timer_at(timer, due);
+            if goes_on && self.wait_on(at) {
+                // The client is still there.
             } else if goes_on && committed && again && self.arguments_of(at).is_some() {
                 let rule = self.record.calls[at].rule.clone();
                 self.start_tool(at, Commit::Done, rule);

@@ -173,6 +173,12 @@ pub enum EventKind {
         /// Of the tool's definition that the answer is bound to.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         fingerprint: String,
+        /// Of an elicitation: JSON Schema of the values to be filled in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Value>,
+        /// Of an elicitation: the address to be opened instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
     },
     /// The question is answered.
     ApprovalResolved {
@@ -198,6 +204,12 @@ pub enum EventKind {
         /// the next call asks again.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_understood")]
         remembered: Option<Box<Remembered>>,
+        /// Of an elicitation: `accept`, `decline`, `cancel`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+        /// Of an elicitation: the values that the person filled in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Value>,
     },
     /// A tool is no longer defined as it was offered. With a `tool_id`: what was said about this call holds no more, and
     /// it asks again. R: A3
@@ -331,7 +343,7 @@ pub enum QuestionKind {
 }
 
 impl QuestionKind {
-    fn is_call(&self) -> bool {
+    pub(crate) fn is_call(&self) -> bool {
         *self == QuestionKind::Call
     }
 }
@@ -467,6 +479,9 @@ pub struct ToolResult {
     /// How long it ran, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Of a client-side call: whether the client says that it took effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<bool>,
     /// Whether the model is told. Absent = the step has not ended yet: yes, if it ends with a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_by_model: Option<bool>,
@@ -476,7 +491,7 @@ pub struct ToolResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
     /// `failed`, `denied`, `cancelled`, `cancelled_before_start`, `timed_out`, `interrupted`, `invalid_arguments`,
-    /// `refused`, `unknown_tool`, `no_viewer`, `stopped`, `limit`, `unknown`.
+    /// `refused`, `unknown_tool`, `no_viewer`, `client_gone`, `stopped`, `limit`, `unknown`.
     pub code: String,
     /// What the tool, the check or the person said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -212,13 +212,16 @@ pub struct ToolCall {
     /// How long it ran, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Of a client-side call: whether the client says that it took effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<bool>,
     /// Whether the model is told; absent while nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_by_model: Option<bool>,
 }
 
 /// A question to a person, as shown on the card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// The key of the answer.
     pub approval_id: ApprovalId,
@@ -235,6 +238,15 @@ pub struct Approval {
     /// Of the definition that an answer is bound to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
+    /// Whether the call may run, or what the running tool wants to know.
+    #[serde(default, skip_serializing_if = "QuestionKind::is_call")]
+    pub kind: QuestionKind,
+    /// Schema of the values to be filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// The address to be opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// What is being waited for.
@@ -503,14 +515,19 @@ impl ToolCall {
             }
             EventKind::ApprovalRequest {
                 approval_id,
-                kind: QuestionKind::Call,
+                kind: kind @ (QuestionKind::Call | QuestionKind::Elicitation),
                 question,
                 rule,
                 expires_at,
                 arguments_hash,
                 fingerprint,
+                schema,
+                url,
             } => {
                 self.approval = Some(Approval {
+                    kind: *kind,
+                    schema: schema.clone(),
+                    url: url.clone(),
                     approval_id: approval_id.clone(),
                     question: question.clone(),
                     rule: rule.clone(),
@@ -537,6 +554,7 @@ impl ToolCall {
                 self.attempts = *attempt;
                 self.rule = rule.clone();
                 self.started_at = Some(event.timestamp);
+                self.approval = None;
                 self.progress = None;
                 self.output.clear();
                 self.status = Some(CallStatus::Running);
@@ -559,9 +577,12 @@ impl ToolCall {
     }
 
     fn answered(&mut self, approval_id: &ApprovalId, arguments: Option<&Value>) {
-        if self.approval.take_if(|open| open.approval_id == *approval_id).is_some() {
+        if let Some(asked) = self.approval.take_if(|open| open.approval_id == *approval_id) {
             self.ran_with = arguments.cloned().or(self.ran_with.take());
-            self.status = Some(CallStatus::Queued);
+            self.status = Some(match asked.kind {
+                QuestionKind::Elicitation => CallStatus::Running,
+                QuestionKind::Call | QuestionKind::Unrecognised => CallStatus::Queued,
+            });
         }
     }
 
@@ -576,6 +597,7 @@ impl ToolCall {
         self.rule = result.rule.clone().or(self.rule.take());
         self.started_at = result.started_at;
         self.duration_ms = result.duration_ms;
+        self.applied = result.applied;
         self.seen_by_model = result.seen_by_model;
         self.approval = None;
         self.progress = None;

@@ -1,8 +1,10 @@
 //! What enters the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
 
+use crate::client::ClientAnswer;
 use crate::event::{Decision, Progress};
 use crate::id::{ApprovalId, Millis, UserMessageId};
 use crate::policy::Remember;
+use crate::questions::{ToolAnswer, ToolQuestion};
 use crate::steering::QueuedMessage;
 use serde::{Deserialize, Serialize};
 use throughline_wire::{CallId, Outcome, StepEvent, ToolName};
@@ -47,6 +49,36 @@ pub enum Input {
         attempt: u32,
         /// What.
         progress: Progress,
+    },
+    /// A running tool wants to know something of a person; the answer comes by
+    /// [`Action::AnswerTool`](crate::Action::AnswerTool).
+    ToolAsks {
+        /// Which call.
+        call: CallId,
+        /// As in the action that started it.
+        attempt: u32,
+        /// To be repeated in the answer.
+        question_id: u64,
+        /// What.
+        question: ToolQuestion,
+    },
+    /// A person answers a tool's question; what is filled in fits the question's schema. R: L6
+    ToolQuestionAnswered {
+        /// Which question, as in its `approval_request`.
+        question: ApprovalId,
+        /// The answer.
+        answer: ToolAnswer,
+        /// Who.
+        by: String,
+    },
+    /// A client says how a call ended that it was asked to run. The first answer in time wins. R: L2
+    ClientAnswered {
+        /// Which call.
+        call: CallId,
+        /// Which start of it, if the client says so.
+        attempt: Option<u32>,
+        /// How.
+        answer: ClientAnswer,
     },
     /// A tool has ended, in whatever way. A second end of an attempt is ignored.
     ToolEnded {

@@ -12,6 +12,7 @@ mod action;
 mod approvals;
 mod calls;
 mod canonical;
+mod client;
 mod closest;
 mod diff;
 mod ending;
@@ -22,6 +23,7 @@ mod input;
 mod ledger;
 mod outbox;
 mod policy;
+mod questions;
 mod record;
 mod result;
 mod retry;
@@ -35,6 +37,7 @@ mod waterfall;
 mod wording;
 
 pub use action::{Action, Beside, Early, Out};
+pub use client::{ClientAnswer, ClientCall, ClientStatus};
 pub use event::{
     BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, QuestionKind,
     SessionStats, ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
@@ -47,6 +50,7 @@ pub use policy::{
     ArgumentTest, Confirm, Constraints, Decide, Patterns, Policy, Remember, Remembered, Rule, Ruling, Scope,
     explain,
 };
+pub use questions::{ToolAnswer, ToolQuestion, Wants};
 pub use setup::{
     ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling, Remark,
     RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,

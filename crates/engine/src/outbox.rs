@@ -155,7 +155,7 @@ impl Outbox {
         let flying = self.in_flight.iter_mut();
         for batch in flying.chain([&mut self.pending]) {
             let found = batch.actions.iter().position(|action| {
-                matches!(action, Action::StartTool { call: c, attempt: a, .. } if c == call && a == attempt)
+                matches!(action, Action::StartTool { call: c, attempt: a, .. } | Action::OfferCall { call: c, attempt: a, .. } if c == call && a == attempt)
             });
             if let Some(at) = found {
                 batch.actions.remove(at);

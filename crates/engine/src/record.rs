@@ -193,6 +193,12 @@ pub(crate) struct CallRecord {
     pub questions: u32,
     /// The rule that it was last asked about or started by.
     pub rule: Option<String>,
+    /// How often of those by the running tool.
+    pub tool_questions: u32,
+    /// The open question of the running tool.
+    pub asking: Option<Asking>,
+    /// How long this start's tool has waited for people, in milliseconds.
+    pub asked_ms: u64,
     /// The answer.
     pub answer: Option<Answer>,
     /// Output so far of the current start.
@@ -220,6 +226,15 @@ pub(crate) enum CallState {
         outcome: Outcome,
         guard: Option<guard::Entry>,
     },
+}
+
+/// What a running tool asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asking {
+    pub approval: ApprovalId,
+    pub since: Millis,
+    /// Values have to be filled in.
+    pub form: bool,
 }
 
 /// What was answered, and about what exactly.
@@ -388,6 +403,9 @@ impl Record {
                     attempts: 0,
                     questions: 0,
                     rule: None,
+                    tool_questions: 0,
+                    asking: None,
+                    asked_ms: 0,
                     answer: None,
                     partial: String::new(),
                     progress_events: 0,
@@ -517,6 +535,7 @@ impl CallRecord {
                 self.ran_with = None;
                 self.rule = None;
                 self.answer = None;
+                self.asking = None;
                 self.version += 1;
                 self.state = CallState::Preparing;
             }
@@ -534,6 +553,19 @@ impl CallRecord {
                 self.arguments = Some(input.arguments());
                 self.seal = input.seal;
                 self.state = CallState::Sealed;
+            }
+            EventKind::ApprovalRequest { approval_id, kind: QuestionKind::Elicitation, schema, .. } => {
+                self.questions += 1;
+                self.tool_questions += 1;
+                let (approval, form) = (approval_id.clone(), schema.is_some());
+                self.asking = Some(Asking { approval, since: at, form });
+            }
+            EventKind::ApprovalResolved { approval_id, .. }
+                if self.asking.as_ref().is_some_and(|asking| asking.approval == *approval_id) =>
+            {
+                if let Some(asking) = self.asking.take() {
+                    self.asked_ms = self.asked_ms.saturating_add(at.abs_diff(asking.since));
+                }
             }
             EventKind::ApprovalRequest {
                 approval_id,
@@ -575,6 +607,8 @@ impl CallRecord {
             EventKind::ToolStart { attempt, rule, .. } => {
                 self.attempts = *attempt;
                 self.rule = rule.clone();
+                self.asking = None;
+                self.asked_ms = 0;
                 self.partial.clear();
                 self.progress_events = 0;
                 self.state = CallState::Running { since: at };
@@ -586,6 +620,7 @@ impl CallRecord {
                 }
             }
             EventKind::ToolResult(result) => {
+                self.asking = None;
                 let outcome = result.outcome();
                 let guard = self.guard_entry(&outcome, setup);
                 self.state = CallState::Closed { outcome, guard };

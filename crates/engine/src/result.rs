@@ -29,6 +29,7 @@ impl ToolResult {
             rule: None,
             started_at,
             duration_ms,
+            applied: None,
             seen_by_model,
         }
     }

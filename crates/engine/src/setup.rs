@@ -309,6 +309,11 @@ pub struct TurnLimits {
     pub calls_per_turn_max: u32,
     /// How long a question waits before it counts as denied, in milliseconds; `None` = for ever. Default 10 minutes.
     pub approval_ms_max: Option<u64>,
+    /// Questions that a running tool may ask in one call; further ones are answered with `cancel`. Default 16.
+    pub questions_per_call_max: u32,
+    /// How long the time limit of a call stands still while its tool asks a person, in all its questions together, in
+    /// milliseconds; then it runs on. Default 30 minutes.
+    pub asked_ms_max: u64,
     /// How long a cancelled tool may take to say how it ended, in milliseconds. Default 2,000.
     pub cancel_grace_ms: u64,
     /// How much longer than its own limit a tool may take to say so, in milliseconds. Default 5,000.
@@ -331,6 +336,8 @@ impl Default for TurnLimits {
             pauses_max: 8,
             calls_per_turn_max: 256,
             approval_ms_max: Some(600_000),
+            questions_per_call_max: 16,
+            asked_ms_max: 1_800_000,
             cancel_grace_ms: 2_000,
             tool_overrun_ms: 5_000,
             output_bytes_max: 64 << 10,

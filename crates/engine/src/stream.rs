@@ -236,6 +236,7 @@ impl Machine<'_> {
             }
             CallState::Running { .. } => {
                 let (call, attempt) = (call.id.clone(), call.attempts);
+                self.withdraw_question(at, "reset");
                 self.act(Action::CancelTool { call, attempt });
                 self.emit(about, EventKind::ToolInputReset);
             }

@@ -15,7 +15,7 @@
 use crate::action::{Action, Beside, Out};
 use crate::approvals::Spoken;
 use crate::event::{Event, EventKind, FORMAT, TurnStatus};
-use crate::id::{ApprovalId, Millis};
+use crate::id::{ApprovalId, Millis, Seq};
 use crate::input::{Input, TimerId, Verdict};
 use crate::ledger;
 use crate::policy::Remember;
@@ -54,6 +54,8 @@ pub(crate) struct Live {
     pub choice_told: bool,
     /// What the user has said and the turn has not taken in. Whoever sent it has it still.
     pub queue: Vec<QueuedMessage>,
+    /// Open questions of tools, by the id that people know: the tool's own number of it.
+    pub tool_questions: BTreeMap<ApprovalId, u64>,
 }
 
 /// A check of arguments that was asked for.
@@ -126,11 +128,23 @@ impl Turn {
                 machine.tool_progress(&call, attempt, progress)
             }
             Input::ToolEnded { call, attempt, outcome } => machine.tool_ended(&call, attempt, outcome),
+            Input::ToolAsks { call, attempt, question_id, question } => {
+                machine.tool_asks(&call, attempt, question_id, question)
+            }
+            Input::ToolQuestionAnswered { question, answer, by } => {
+                machine.tool_question_answered(&question, answer, &by)
+            }
+            Input::ClientAnswered { call, attempt, answer } => {
+                machine.client_answered(&call, attempt, answer)
+            }
             Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember } => {
-                machine.answered(
-                    &question,
-                    &Spoken { decision, by, reason, arguments_hash, arguments, remember },
-                );
+                match machine.asked_by_tool(&question) {
+                    Some(at) => machine.answered_as_approval(at, decision, arguments, &by),
+                    None => machine.answered(
+                        &question,
+                        &Spoken { decision, by, reason, arguments_hash, arguments, remember },
+                    ),
+                }
             }
             Input::Redefined { tool, fingerprint, start } => machine.redefined(&tool, &fingerprint, start),
             Input::UserMessage(message) => machine.user_message(message),
@@ -195,6 +209,11 @@ impl Turn {
         &self.live.queue
     }
 
+    /// Number of the last event.
+    pub fn seq(&self) -> Seq {
+        self.record.seq
+    }
+
     /// How the turn ended; `None` while it goes on.
     pub fn status(&self) -> Option<TurnStatus> {
         self.record.ended
@@ -204,6 +223,10 @@ impl Turn {
     /// turn equals the live one.
     pub fn knows_the_same_as(&self, other: &Turn) -> bool {
         self.record == other.record
+    }
+
+    pub(crate) fn known(&self) -> (&TurnSetup, &Record) {
+        (&self.world.0, &self.record)
     }
 
     fn machine<'a>(&'a mut self, now: Millis, out: &'a mut Out) -> Machine<'a> {
@@ -295,7 +318,10 @@ impl Machine<'_> {
 
     fn timer(&mut self, id: TimerId) {
         match id {
-            TimerId::Approval(approval) => self.question_expired(&approval),
+            TimerId::Approval(approval) => match self.asking(&approval) {
+                Some(at) => self.tool_question_expired(at),
+                None => self.question_expired(&approval),
+            },
             TimerId::Retry { step, attempt } => self.retry_due(step, attempt),
             TimerId::Tool { call, attempt } => self.tool_overdue(&call, attempt),
             TimerId::CancelGrace { call, attempt } => self.cancel_overdue(&call, attempt),

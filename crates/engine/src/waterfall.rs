@@ -192,7 +192,9 @@ impl Waterfall {
             return (kind, None);
         }
         // The tool that has run longest: with several at once it is the one that the rest hides behind.
-        if let Some((id, _)) = self.running.iter().min_by_key(|(_, since)| **since) {
+        // One that waits for a person itself is the person's time.
+        let working = self.running.iter().filter(|(id, _)| !self.asked.contains(*id));
+        if let Some((id, _)) = working.min_by_key(|(_, since)| **since) {
             return (SegmentKind::Tool, Some(id.clone()));
         }
         if let Some(id) = self.asked.iter().next() {
@@ -257,6 +259,8 @@ mod tests {
                 expires_at: None,
                 arguments_hash: text(),
                 fingerprint: text(),
+                schema: None,
+                url: None,
             },
             "answer" => EventKind::ApprovalResolved {
                 approval_id: "a".into(),
@@ -267,6 +271,8 @@ mod tests {
                 arguments_diff: None,
                 remember: None,
                 remembered: None,
+                answer: None,
+                content: None,
             },
             "retry" => EventKind::Waiting { reason: WaitReason::Retry, until: None, why: None },
             _ => EventKind::TurnResumed { epoch: 1 },

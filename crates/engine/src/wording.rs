@@ -215,6 +215,22 @@ pub(crate) fn expired(limit_ms: Option<u64>) -> String {
 
 // --- to the model ---
 
+/// What a client says about the effect of a call.
+pub(crate) fn applied(applied: bool) -> &'static str {
+    match applied {
+        true => "The client applied it.",
+        false => "The client did not apply it: it had no effect that the user can see.",
+    }
+}
+
+pub(crate) fn client_failed() -> String {
+    "the client says that it failed, and not why".into()
+}
+
+pub(crate) fn client_gone() -> String {
+    "The client that was asked to run it did not answer in time.".into()
+}
+
 pub(crate) fn loop_note(cycle: Cycle) -> String {
     format!(
         "[Note from the system: you are going in circles ({}). Do not repeat these calls; use what you have, or try \

@@ -111,7 +111,7 @@ fn page() -> String {
 
 /// Names of `value`'s members, at any depth but inside what is not ours (arguments, outputs, sources).
 fn fields(value: &Map<String, Value>, found: &mut BTreeSet<String>) {
-    const FOREIGN: [&str; 4] = ["arguments", "output_value", "source", "arguments_diff"];
+    const FOREIGN: [&str; 6] = ["arguments", "output_value", "source", "arguments_diff", "schema", "content"];
     for (key, value) in value {
         found.insert(key.clone());
         if FOREIGN.contains(&key.as_str()) {

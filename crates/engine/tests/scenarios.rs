@@ -1115,3 +1115,287 @@ fn a_message_waits_for_the_whole_of_a_paused_reply() {
          end completed",
     );
 }
+
+// --- what a running tool asks --- R: L6, T8
+
+const ASKING: &str = "tools sign:read weather:read; parallel
+    open A sign
+    seal A {}
+    finish tool_calls
+    asks A your name?";
+
+// A person's answer goes back to the tool, once; the call goes on and the card runs again.
+#[test]
+fn a_running_tool_asks_and_is_told() {
+    use throughline_engine::{CallStatus, QuestionKind};
+    let begin = "step 1 m try 1
+         use A sign
+         input A {}
+         start A early
+         step end tool_calls
+         question A your name? (form)";
+    let waiting = check(ASKING, begin);
+    let card = waiting.message().calls().next().cloned().expect("a card");
+    assert_eq!(card.status, Some(CallStatus::AwaitingApproval));
+    let asked = card.approval.expect("a question");
+    assert_eq!((asked.kind, asked.schema.is_some()), (QuestionKind::Elicitation, true));
+
+    let world = check(
+        &format!(
+            r#"{ASKING}
+            +700
+            accept A {{"name":"Ada"}}
+            accept A {{"name":"Eve"}}
+            decline A
+            +300
+            ok A signed by Ada
+            finish stop"#
+        ),
+        &format!(
+            r#"{begin}
+            answered A accept by user
+            ! tell A 1 accept {{"name":"Ada"}}
+            result A success signed by Ada
+            step 2 m try 1
+            step end stop
+            end completed"#
+        ),
+    );
+    // The time that a person took is a person's, not the tool's. R: U5
+    let stats = world.message().stats.expect("totals");
+    let spent: Vec<(String, u64)> =
+        stats.segments.iter().map(|segment| (script::word(&segment.kind), segment.ms)).collect();
+    assert_eq!(spent, [("approval_wait".to_owned(), 700), ("tool".to_owned(), 300)]);
+}
+
+// R: T8: every question ends, and its tool is told exactly once.
+#[test]
+fn a_question_ends_in_one_way() {
+    let table = [
+        // what happens, the end of the log
+        ("decline A", "answered A decline by user; ! tell A 1 decline"),
+        ("deny A", "answered A decline by user; ! tell A 1 decline"),
+        // values are wanted: an approval has none
+        ("approve A", ""),
+        ("approve all", ""),
+        ("timer approval", "answered A decline by timer; ! tell A 1 decline"),
+        ("ok A done", "answered A cancel by end; result A success done; step 2 m try 1; ! tell A 1 cancel"),
+        ("cancel A", "answered A cancel by cancel; ! tell A 1 cancel; ! cancel A 1"),
+        ("cancel", "notice stopped; answered A cancel by stop; ! tell A 1 cancel; ! cancel A 1"),
+        // a second one beside it
+        ("asks A and your age?", "! tell A 2 cancel"),
+        // a tool that is being stopped asks nobody
+        (
+            "cancel A\nasks A really?",
+            "answered A cancel by cancel; ! tell A 1 cancel; ! cancel A 1; ! tell A 2 cancel",
+        ),
+        (
+            "decline A\nasks A please?",
+            "answered A decline by user; ! tell A 1 decline; question A please? (form)",
+        ),
+    ];
+    for (lines, expected) in table {
+        let mut world = World::run(ASKING);
+        let before = world.lines.len();
+        lines.lines().for_each(|line| world.line(line));
+        assert_eq!(world.lines[before..].join("; "), expected, "{lines}");
+    }
+    // An address to be opened is approved by whoever opened it.
+    let world = World::run(&format!("{} at https://example.org/sign\napprove A", ASKING));
+    assert_eq!(world.lines.last().map(String::as_str), Some("! tell A 1 accept"));
+    // A contradiction of the arguments takes the question back with the start.
+    let mut world = World::run("tools sign:read; eager\nopen A sign\nseal A {}\nasks A sure?");
+    world.line("reopen A");
+    let end = world.lines[world.lines.len() - 4..].join("; ");
+    assert_eq!(end, "answered A cancel by reset; reset A; ! tell A 1 cancel; ! cancel A 1");
+}
+
+// Nobody is there: the tool is told at once, and no person sees a question.
+#[test]
+fn a_question_to_nobody_is_declined() {
+    let script = ASKING.replace("; parallel", "; nobody");
+    let world = World::run(&script);
+    assert_eq!(world.lines.last().map(String::as_str), Some("! tell A 1 decline"));
+    assert!(!world.lines.iter().any(|line| line.starts_with("question")));
+}
+
+#[test]
+fn a_tool_may_ask_so_often_and_no_more() {
+    let mut setup = script::setup("tools sign:read; eager");
+    setup.limits.questions_per_call_max = 2;
+    let mut world = World::new(setup);
+    for line in ["open A sign", "seal A {}", "asks A 1", "decline A", "asks A 2", "decline A", "asks A 3"] {
+        world.line(line);
+    }
+    assert_eq!(world.lines[world.lines.len() - 2..], ["problem questions_limit", "! tell A 3 cancel"]);
+}
+
+// R: L5, L6: time stands still while a person is asked, up to a limit.
+#[test]
+fn the_time_limit_stands_still_while_a_person_is_asked() {
+    // The tool may run 30 s, and has 5 s more to say so.
+    let table = [
+        // what happens with the question open from 10 s on, when the machine gives the tool up
+        ("", 60_000 + 35_000),
+        ("+20000\ndecline A", 20_000 + 35_000),
+        ("+50000\ndecline A", 50_000 + 35_000),
+        ("+59000\ndecline A", 59_000 + 35_000),
+        ("+3000\ndecline A\n+1000\nasks A again?\n+4000\ndecline A", 7_000 + 35_000),
+    ];
+    for (lines, expected) in table {
+        let mut setup = script::setup("tools sign:read; eager");
+        setup.limits.asked_ms_max = 60_000;
+        setup.limits.approval_ms_max = None;
+        let mut world = World::new(setup);
+        for line in ["open A sign", "seal A {}", "finish tool_calls", "+10000", "asks A who?"] {
+            world.line(line);
+        }
+        lines.lines().for_each(|line| world.line(line));
+        let fired = world.fire_tool_timers();
+        assert_eq!(fired, script::START + expected, "{lines}");
+        assert!(world.lines.iter().any(|line| line == "result A timed_out"), "{lines}: {:?}", world.lines);
+    }
+}
+
+// --- what a connected client runs --- R: L2
+
+// The first answer in time wins.
+#[test]
+fn a_client_answers_once() {
+    let world = check(
+        r#"tools face:cosmetic:client; eager
+         open A face
+         seal A {"name":"smile"}
+         client A {"status":"success","output":{"shown":"smile"}}
+         client A {"status":"error","output":"no such expression","applied":false}
+         ok A too late
+         finish tool_calls
+         finish stop"#,
+        r#"step 1 m try 1
+         use A face
+         input A {"name":"smile"}
+         start A early
+         ! offer A to page
+         result A success {"shown":"smile"}
+         step end tool_calls
+         step 2 m try 1
+         step end stop
+         end completed"#,
+    );
+    let card = world.message().calls().next().cloned().expect("a card");
+    assert_eq!(card.output_value, Some(serde_json::json!({"shown": "smile"})));
+}
+
+// What took effect is on the card and told to the model.
+#[test]
+fn what_a_client_says_is_what_the_model_is_told() {
+    use throughline_engine::ClientCall;
+    let table = [
+        // answer, told, status
+        (r#"{"status":"success"}"#, "Done; the tool returned no text.", "success"),
+        (r#"{"status":"success","output":"waved"}"#, "waved", "success"),
+        (r#"{"status":"success","applied":true}"#, "The client applied it.", "success"),
+        (
+            r#"{"status":"success","output":"ok","applied":false}"#,
+            "ok\nThe client did not apply it: it had no effect that the user can see.",
+            "success",
+        ),
+        (r#"{"status":"error","output":"no such motion"}"#, "The tool failed: no such motion.", "error"),
+        (r#"{"status":"error"}"#, "The tool failed: the client says that it failed, and not why.", "error"),
+        (
+            r#"{"status":"error","applied":false}"#,
+            "The tool failed: The client did not apply it: it had no effect that the user can see.",
+            "error",
+        ),
+    ];
+    for (answer, told, status) in table {
+        let mut world =
+            World::run("tools page:write:client; approve\nopen A page\nseal A {}\nfinish tool_calls");
+        let call = throughline_wire::CallId::new("t.1");
+        assert_eq!(world.turn.client_call(&call), ClientCall::Waiting);
+        world.line(&format!("client A {answer}"));
+        assert_eq!(world.turn.client_call(&call), ClientCall::Closed);
+        assert_eq!(outcomes(&world)[0].told_to_model(), told, "{answer}");
+        let card = world.message().calls().next().cloned().expect("a card");
+        assert_eq!(card.status.map(|status| script::word(&status)), Some(status.to_owned()), "{answer}");
+        let said: serde_json::Value = serde_json::from_str(answer).expect("JSON");
+        assert_eq!(card.applied, said["applied"].as_bool(), "{answer}");
+    }
+}
+
+// A client that never answers: timed out, truthfully, and what comes later is refused.
+#[test]
+fn a_client_that_does_not_answer_is_gone() {
+    use throughline_engine::ClientCall;
+    let world = check(
+        r#"tools page:write:client; approve
+         open A page
+         seal A {}
+         finish tool_calls
+         hang A
+         client A {"status":"success"}
+         finish stop"#,
+        "step 1 m try 1
+         use A page
+         input A {}
+         step end tool_calls
+         start A
+         ! offer A to page
+         result A timed_out (client_gone)
+         step 2 m try 1
+         ! cancel A 1
+         step end stop
+         end completed",
+    );
+    assert_eq!(world.now, script::START + 30_000, "no time for an executor is added");
+    assert_eq!(world.turn.client_call(&throughline_wire::CallId::new("t.1")), ClientCall::TooLate);
+    let told = outcomes(&world)[0].told_to_model();
+    assert_eq!(told, "Given up because it did not end within its limit of 30 s; it may have had effects.");
+}
+
+// Without a client nothing is offered, and the model knows at once.
+#[test]
+fn without_a_client_a_call_does_not_start() {
+    use throughline_engine::ClientCall;
+    let world = World::run("tools page:write:nobody; approve\nopen A page\nseal A {}\nfinish tool_calls");
+    assert!(world.lines.iter().any(|line| line == "result A not_started (no_viewer)"), "{:?}", world.lines);
+    assert_eq!(world.turn.client_call(&throughline_wire::CallId::new("t.1")), ClientCall::Unknown);
+}
+
+// An answer to a start that was contradicted is not one to the next start.
+#[test]
+fn an_answer_belongs_to_its_start() {
+    let mut world = World::run(
+        r#"tools face:cosmetic:client; eager
+        open A face
+        seal A {"name":"smile"}
+        reopen A
+        seal A {"name":"frown"}"#,
+    );
+    let late = serde_json::from_str(r#"{"status":"success","output":"smiled"}"#).expect("an answer");
+    let call = throughline_wire::CallId::new("t.1");
+    world.apply(throughline_engine::Input::ClientAnswered { call, attempt: Some(1), answer: late });
+    world.line(r#"client A {"status":"success","output":"frowned"}"#);
+    let results: Vec<&String> = world.lines.iter().filter(|line| line.starts_with("result")).collect();
+    assert_eq!(results, ["result A success frowned"]);
+}
+
+// R: S3: the wait survives a restart: the same offer again, the rest of the time, one answer.
+#[test]
+fn a_client_is_still_asked_after_a_restart() {
+    let script = r#"tools page:write:client; approve; continue
+        open A page
+        seal A {}
+        finish tool_calls"#;
+    let mut before = World::run(script);
+    before.now += 20_000;
+    let mut after = before.restarted(script, 2);
+    assert_eq!(after.lines, ["resumed 2", "! offer A to page"]);
+    after.line(r#"client A {"status":"success","output":"clicked"}"#);
+    assert_eq!(after.lines[2], "result A success clicked");
+
+    let mut silent = before.restarted(script, 2);
+    silent.line("hang A");
+    assert_eq!(silent.lines[2], "result A timed_out (client_gone)");
+    assert_eq!(silent.now, script::START + 30_000, "its time did not begin anew");
+}

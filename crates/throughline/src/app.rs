@@ -4,6 +4,7 @@ use crate::agent::Agent;
 use crate::approval::Approval;
 use crate::builder::Builder;
 use crate::calling;
+use crate::clients::{ClientAnswered, ClientError, ClientHandle, ClientTool, Clients, Offers};
 use crate::clock::Clock;
 use crate::config::{ConfiguredSource, Mode, Protocol, Settings, ToolsSection};
 use crate::conversation::Conversation;
@@ -14,6 +15,7 @@ use crate::memory::{Memory, MemoryError};
 use crate::offer::{self, Offer};
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
+use crate::said::Mailbox;
 use crate::turn::{Turn, TurnControl};
 use crate::upstream::Upstream;
 use std::collections::BTreeMap;
@@ -21,13 +23,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use throughline_engine::{
-    ConversationId, MessageId, OfferedTool, Remembered, Scope, TurnId, TurnLimits, TurnSetup, TurnStart,
+    ClientAnswer, ConversationId, MessageId, OfferedTool, Remembered, Scope, TurnId, TurnLimits, TurnSetup,
+    TurnStart,
 };
 use throughline_store::Log;
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::Surroundings;
 use throughline_tools::{Executor, Registry, Source, SourceFault, TOOL_TIMEOUT_DEFAULT, Toggle, Toolbox};
-use throughline_wire::Message;
+use throughline_wire::{CallId, Message, ToolName};
 use tokio::sync::{OnceCell, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -97,6 +100,7 @@ pub(crate) struct Inner {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) approval: Approval,
     pub(crate) approval_handler: Option<ApprovalHandler>,
+    pub(crate) clients: Clients,
 }
 
 /// What loading a configuration again has changed.
@@ -129,6 +133,8 @@ pub struct TurnRequest {
     pub conversation_id: Option<ConversationId>,
     /// What people have said before that holds for this turn, beside what always holds. R: A2
     pub remembered: Vec<Remembered>,
+    /// Whose turn it is, in an application with several users: only their own clients run tools for them.
+    pub user: Option<String>,
 }
 
 impl Throughline {
@@ -167,7 +173,7 @@ impl Throughline {
         let models = plan.models(agent, request.model.as_deref())?;
         let upstreams = plan.clients(&models)?;
         let clock = Clock::start();
-        let registry = inner.toolbox.registry();
+        let registry = inner.clients.registry(&inner.toolbox.registry(), &request.user);
         let mode = request.mode.unwrap_or(agent.mode);
         let offer = offer::offer(offer::Asked {
             plan: &plan,
@@ -179,7 +185,8 @@ impl Throughline {
             prompts: &inner.prompts,
             now_ms: clock.now(),
         })?;
-        let tools = offered(&offer, &registry, agent);
+        let client_of = |name: &ToolName| inner.clients.client_of(name, &request.user);
+        let tools = offered(&offer, &registry, agent, client_of);
         let mut remembered = self.always_holds().await?;
         remembered.extend(request.remembered);
         let calls = calling::format(&offer, agent.tool_call.results, &tools);
@@ -221,6 +228,8 @@ impl Throughline {
         };
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         let (over, abandoned) = (CancellationToken::new(), CancellationToken::new());
+        let mailbox = Mailbox::default();
+        let messages_max = setup.limits.messages_queued_max as usize;
         let log = inner.log.clone();
         // The turn exists in the log before anyone can follow it.
         log.claim(id.as_str()).await?;
@@ -232,13 +241,16 @@ impl Throughline {
             calls,
             registry: {
                 // As it is when a call starts: a tool that has been changed since is noticed there. R: A3
-                let toolbox = inner.toolbox.clone();
-                Arc::new(move || toolbox.registry())
+                let (toolbox, clients, user) =
+                    (inner.toolbox.clone(), inner.clients.clone(), request.user.clone());
+                Arc::new(move || clients.registry(&toolbox.registry(), &user))
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
             keep: self.keeper(clock, hooks.kept),
             commands,
+            mailbox: mailbox.clone(),
+            offers: Offers::new(inner.clients.clone(), id.clone(), request.user, sender.clone()),
             abandoned: abandoned.clone(),
         };
         let ended = over.clone().drop_guard();
@@ -247,7 +259,33 @@ impl Throughline {
             let _ended = ended;
             (hooks.at_end)(driver::drive(setup, start, world).await);
         });
-        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned)))
+        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned, mailbox, messages_max)))
+    }
+
+    /// A page or app connects that runs tools of its own: `client.<name>`, or the avatar's. In turns of the same user that
+    /// begin from now on they are offered; an agent's toggles hold for them as for all. A client of this id that was
+    /// connected before is the same client: what it was asked and has not answered is asked again. R: L2
+    ///
+    /// # Errors
+    /// Tools that cannot be declared; an id that is somebody else's.
+    pub fn connect_client(
+        &self,
+        client_id: impl Into<String>,
+        user: Option<String>,
+        tools: Vec<ClientTool>,
+    ) -> Result<ClientHandle, ClientError> {
+        self.inner.clients.connect(client_id.into(), user, tools)
+    }
+
+    /// A client's answer that does not come by its connection: by the id of the call, from the same user. The first one in
+    /// time wins.
+    pub async fn answer_client_call(
+        &self,
+        user: Option<String>,
+        call: &CallId,
+        answer: ClientAnswer,
+    ) -> ClientAnswered {
+        self.inner.clients.answer(&user, call, None, answer).await
     }
 
     /// The tools that there are now: those of the program and of the sources that have told theirs.
@@ -433,11 +471,16 @@ impl Hooks {
 }
 
 /// The offered tools as the machine needs them.
-fn offered(offer: &Offer, registry: &Registry, agent: &Agent) -> Vec<OfferedTool> {
+fn offered(
+    offer: &Offer,
+    registry: &Registry,
+    agent: &Agent,
+    client_of: impl Fn(&ToolName) -> Option<String>,
+) -> Vec<OfferedTool> {
     if agent.tool_call.tools == Toggle::Off {
         return Vec::new();
     }
-    let mut offered = registry.offered(&agent.tool_call.toggles);
+    let mut offered = registry.offered_with(&agent.tool_call.toggles, client_of);
     offered.retain(|tool| offer.offers(&tool.name));
     for tool in &mut offered {
         // A tool that sets no limit of its own has the default one; the agent's setting replaces it.

@@ -1,7 +1,7 @@
 //! Who answers when a tool wants to change something.
 
 use serde_json::Value;
-use throughline_engine::{ApprovalId, ApprovalRule, Decision, Input, Question, Remember};
+use throughline_engine::{ApprovalId, ApprovalRule, Decision, Input, Question, Remember, ToolAnswer};
 use throughline_wire::{CallId, ToolName};
 
 /// Who answers the questions of a turn.
@@ -123,6 +123,14 @@ impl Answer {
     pub fn for_arguments(mut self, hash: impl Into<String>) -> Self {
         self.arguments_hash = Some(hash.into());
         self
+    }
+
+    /// The same to a question that a running tool asks: what is filled in comes as arguments.
+    pub(crate) fn into_tool_answer(self) -> ToolAnswer {
+        match self.decision {
+            Decision::Approve => ToolAnswer::Accept { content: self.arguments },
+            Decision::Deny => ToolAnswer::Decline,
+        }
     }
 
     pub(crate) fn into_input(self, question: Question, by: &str) -> Input {

@@ -2,6 +2,7 @@
 
 use crate::app::{Inner, Throughline};
 use crate::approval::{Answer, Approval, ApprovalAsk};
+use crate::clients::{CLIENT_GRACE_DEFAULT, Clients};
 use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
@@ -11,6 +12,7 @@ use crate::prompt;
 use crate::upstream::Upstream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 use throughline_engine::{Execution, RetryPolicy, StartRule, TurnLimits};
 use throughline_store::{Log, MemoryLog};
 use throughline_tools::mcp::Pins;
@@ -34,6 +36,7 @@ pub struct Builder {
     approval_handler: Option<ApprovalHandler>,
     executor_limits: ExecutorLimits,
     spool: Option<PathBuf>,
+    client_grace: Option<Duration>,
 }
 
 impl Builder {
@@ -194,6 +197,12 @@ impl Builder {
         self
     }
 
+    /// How long the tools of a client stay offered after its connection is lost. Default 60 s. R: L2
+    pub fn client_grace(mut self, grace: Duration) -> Self {
+        self.client_grace = Some(grace);
+        self
+    }
+
     /// Checks everything and opens nothing: the first connection is made by the first turn.
     ///
     /// # Errors
@@ -231,6 +240,7 @@ impl Builder {
                 log: self.log.unwrap_or_else(|| Arc::new(MemoryLog::default())),
                 approval: self.approval,
                 approval_handler: self.approval_handler,
+                clients: Clients::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
             }),
         })
     }

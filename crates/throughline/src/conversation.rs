@@ -4,10 +4,11 @@ use crate::app::{Hooks, Throughline, TurnRequest};
 use crate::config::Mode;
 use crate::error::Error;
 use crate::input::UserInput;
+use crate::said::Said;
 use crate::turn::{Turn, TurnControl};
 use std::sync::{Arc, Mutex, PoisonError};
-use throughline_engine::{ConversationId, Remembered};
-use throughline_wire::Message;
+use throughline_engine::{ConversationId, QueuedMessage, Remembered, When};
+use throughline_wire::{Message, UserPart};
 use uuid::Uuid;
 
 /// A conversation: each turn is given what the ones before it added. The history is made of closed steps, in which
@@ -37,6 +38,8 @@ pub struct Conversation {
     /// What people have said in it that holds until its end. R: A2
     remembered: Arc<Mutex<Vec<Remembered>>>,
     last: Option<TurnControl>,
+    /// What was said to earlier turns and not taken in.
+    left: Vec<QueuedMessage>,
     /// What all turns of this conversation have in common.
     template: TurnRequest,
 }
@@ -49,6 +52,7 @@ impl Conversation {
             history: Arc::default(),
             remembered: Arc::default(),
             last: None,
+            left: Vec::new(),
             template: TurnRequest::default(),
         }
     }
@@ -76,6 +80,54 @@ impl Conversation {
     /// From now on calls travel this way; `None` = as the agent says. The history fits any. R: T3, T9
     pub fn set_mode(&mut self, mode: Option<Mode>) {
         self.template.mode = mode;
+    }
+
+    /// From now on this user's clients run tools (see [`Throughline::connect_client`]).
+    pub fn set_user(&mut self, user: Option<String>) {
+        self.template.user = user;
+    }
+
+    /// Says something while a turn runs. See [`TurnControl::say`]; what the turn does not take in is kept for
+    /// [`next_turn`](Self::next_turn). R: T14
+    pub async fn say(&self, input: impl Into<UserInput>, when: When) -> Said {
+        match &self.last {
+            Some(turn) => turn.say(input, when).await,
+            None => Said::TurnIsOver,
+        }
+    }
+
+    /// Waits for the end of the turn that runs, and starts the next one with what was said and not taken in, everything
+    /// together as one input. `None` if there is nothing.
+    ///
+    /// A turn that was stopped or failed leaves its queue, too: whoever wants to look at it first takes it with
+    /// [`take_queued`](Self::take_queued). So does a new question by [`ask`](Self::ask): it comes first.
+    ///
+    /// # Errors
+    /// As in [`ask`](Self::ask); what was said stays queued.
+    pub async fn next_turn(&mut self) -> Result<Option<Turn>, Error> {
+        if let Some(last) = &self.last {
+            last.ended().await;
+        }
+        let left = self.take_queued();
+        if left.is_empty() {
+            return Ok(None);
+        }
+        let parts: Vec<UserPart> = left.iter().flat_map(|message| message.input.clone()).collect();
+        match self.ask(UserInput::from_parts(parts)).await {
+            Ok(turn) => Ok(Some(turn)),
+            Err(error) => {
+                self.left = left;
+                Err(error)
+            }
+        }
+    }
+
+    /// What was said and no turn has taken in, oldest first; whoever takes it has it. While a turn runs, what waits for it
+    /// is the turn's and stays there.
+    pub fn take_queued(&mut self) -> Vec<QueuedMessage> {
+        let mut left = std::mem::take(&mut self.left);
+        left.extend(self.last.iter().flat_map(TurnControl::take_queued));
+        left
     }
 
     /// Starts the next turn. If the one before was dropped and is still being stopped, waits for its end.
@@ -107,7 +159,8 @@ impl Conversation {
             }),
         };
         let turn = self.app.start_with(request, hooks).await?;
-        self.last = Some(turn.control());
+        let before = self.last.replace(turn.control());
+        self.left.extend(before.iter().flat_map(TurnControl::take_queued));
         Ok(turn)
     }
 

@@ -49,6 +49,10 @@ impl UserInput {
         &self.0
     }
 
+    pub(crate) fn from_parts(parts: Vec<UserPart>) -> Self {
+        Self(parts)
+    }
+
     pub(crate) fn into_parts(self) -> Vec<UserPart> {
         self.0
     }

@@ -24,6 +24,7 @@ mod app;
 mod approval;
 mod builder;
 mod calling;
+mod clients;
 mod clock;
 mod closest;
 mod conversation;
@@ -32,6 +33,7 @@ mod error;
 mod input;
 mod offer;
 mod plan;
+mod said;
 mod secret;
 mod turn;
 mod upstream;
@@ -40,10 +42,16 @@ pub use agent::{Agent, CallMode, Confirmation, ToolCall};
 pub use app::{Reloaded, SOURCES_WAIT_MAX, Throughline, TurnRequest};
 pub use approval::{Answer, Approval, ApprovalAsk};
 pub use builder::Builder;
+pub use clients::{
+    CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientAnswered, ClientError, ClientEvent, ClientHandle,
+    ClientTool, IncomingCall,
+};
 pub use conversation::Conversation;
+pub use driver::ToolAnswered;
 pub use error::Error;
 pub use input::UserInput;
 pub use offer::{Offer, SourceTokens};
+pub use said::{Said, TakenBack};
 pub use secret::Secret;
 pub use turn::{Accepted, Turn, TurnControl};
 pub use upstream::{Proxy, Timeouts, Upstream, UpstreamError};
@@ -52,7 +60,7 @@ pub use throughline_engine as engine;
 pub use throughline_engine::fold::{Block, Message};
 pub use throughline_engine::{
     ArgumentTest, CallStatus, Constraints, Decision, Event, EventKind, Policy, Remember, Remembered, Rule,
-    Scope, TurnStatus,
+    Scope, ToolAnswer, TurnStatus, When,
 };
 pub use throughline_store as store;
 pub use throughline_tools as tools;

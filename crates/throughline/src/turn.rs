@@ -1,15 +1,20 @@
 //! A running turn, as whoever started it sees it: a cursor in the log, and a way to say something.
 
 use crate::approval::Answer;
-use crate::driver::Command;
+use crate::driver::{Command, ToolAnswered};
+use crate::input::UserInput;
+use crate::said::{Kept, Mailbox, Said, TakenBack};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use throughline_engine::fold::Message;
-use throughline_engine::{ApprovalId, Decision, Event, Question, TurnId};
+use throughline_engine::{
+    ApprovalId, Decision, Event, Question, QueuedMessage, ToolAnswer, TurnId, UserMessageId, When,
+};
 use throughline_store::{Log, Record, Tail};
 use throughline_wire::CallId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
 
 /// A turn: its events, one after the other, and the message that they add up to.
 ///
@@ -103,6 +108,10 @@ pub struct TurnControl {
     over: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
     abandoned: CancellationToken,
+    /// What the user says in mid-turn.
+    mailbox: Mailbox,
+    /// How much of that may wait.
+    messages_max: usize,
 }
 
 /// Whether a turn has taken a command. What came of it is told by its events: of a cancel and an end that race, one
@@ -121,8 +130,10 @@ impl TurnControl {
         commands: mpsc::Sender<Command>,
         over: CancellationToken,
         abandoned: CancellationToken,
+        mailbox: Mailbox,
+        messages_max: usize,
     ) -> Self {
-        Self { commands, over, abandoned }
+        Self { commands, over, abandoned, mailbox, messages_max }
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {
@@ -143,6 +154,71 @@ impl TurnControl {
     pub async fn answer_all(&self, decision: Decision, reason: Option<String>) -> Accepted {
         let answer = Answer::plain(decision, reason);
         self.send(Command::Answer { question: Question::All, answer, by: "user".to_owned() }).await
+    }
+
+    /// Answers a question of a running tool. What a person filled in is checked first; what does not fit can be corrected.
+    /// R: L6
+    pub async fn answer_tool(&self, question: ApprovalId, answer: ToolAnswer) -> ToolAnswered {
+        let (reply, answered) = oneshot::channel();
+        let command = Command::AnswerTool { question, answer, by: "user".to_owned(), reply };
+        match self.send(command).await {
+            Accepted::Yes => answered.await.unwrap_or(ToolAnswered::TurnIsOver),
+            Accepted::TurnIsOver => ToolAnswered::TurnIsOver,
+        }
+    }
+
+    /// Says something while the turn runs: to be taken in before its next step, or to begin the next turn with. R: T14
+    ///
+    /// What is not taken in when the turn is over stays in [`queued`](Self::queued); a
+    /// [`Conversation`](crate::Conversation) begins its next turn with it.
+    pub async fn say(&self, input: impl Into<UserInput>, when: When) -> Said {
+        let id = UserMessageId::new(format!("said_{}", Uuid::now_v7().simple()));
+        self.say_as(id, input, when).await
+    }
+
+    /// The same under an id of one's own, unique in the turn. Saying it twice is saying it once.
+    pub async fn say_as(&self, id: UserMessageId, input: impl Into<UserInput>, when: When) -> Said {
+        if self.is_over() {
+            return Said::TurnIsOver;
+        }
+        let message = QueuedMessage { id: id.clone(), input: input.into().into_parts(), when };
+        if self.mailbox.keep(message.clone(), self.messages_max) == Kept::Full {
+            return Said::Full;
+        }
+        match self.send(Command::Say(message)).await {
+            // If the end comes first, it waits for the next turn.
+            Accepted::Yes => Said::Queued(id),
+            Accepted::TurnIsOver => {
+                self.mailbox.remove(&id);
+                Said::TurnIsOver
+            }
+        }
+    }
+
+    /// Takes a message back that was not taken in yet. R: T14
+    pub async fn take_back(&self, id: UserMessageId) -> TakenBack {
+        let (reply, taken) = oneshot::channel();
+        match self.send(Command::TakeBack { id: id.clone(), reply }).await {
+            Accepted::Yes => match taken.await {
+                Ok(taken) => taken,
+                Err(_) => self.take_back_at_the_end(&id),
+            },
+            Accepted::TurnIsOver => self.take_back_at_the_end(&id),
+        }
+    }
+
+    fn take_back_at_the_end(&self, id: &UserMessageId) -> TakenBack {
+        self.mailbox.remove(id).map_or(TakenBack::TooLate, |message| TakenBack::Yes(message.input))
+    }
+
+    /// What was said and not taken in, oldest first. After the end: what the next turn should begin with.
+    pub fn queued(&self) -> Vec<QueuedMessage> {
+        self.mailbox.waiting()
+    }
+
+    /// The same after the end, and whoever takes it has it. While the turn runs it is the turn's: nothing is given.
+    pub fn take_queued(&self) -> Vec<QueuedMessage> {
+        if self.is_over() { self.mailbox.take() } else { Vec::new() }
     }
 
     /// Stops the turn. A second time: without waiting for tools to say how they ended.

@@ -1,8 +1,9 @@
 //! What a running tool is given: its identity, the wish that it stop, and a way to say how far it is.
 
 use crate::output::{Collector, OutputLimits, Utf8Joiner};
+use crate::question::{ASKED_MAX_DEFAULT, Asker, Asking};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use throughline_engine::Progress as Update;
+use throughline_engine::{Progress as Update, ToolAnswer, ToolQuestion};
 use throughline_wire::CallId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,7 @@ pub struct ToolContext {
     identity: Arc<Identity>,
     cancel: CancellationToken,
     reports: Arc<Reports>,
+    asking: Arc<Asking>,
 }
 
 #[derive(Debug)]
@@ -65,15 +67,30 @@ impl ToolContext {
         idempotency_key: String,
         cancel: CancellationToken,
         reports: Arc<Reports>,
+        asking: Arc<Asking>,
     ) -> Self {
-        Self { identity: Arc::new(Identity { call_id, attempt, idempotency_key }), cancel, reports }
+        Self { identity: Arc::new(Identity { call_id, attempt, idempotency_key }), cancel, reports, asking }
     }
 
-    /// A context that belongs to no turn: for calling a tool by hand, and in its tests. What it reports goes nowhere.
+    /// A context that belongs to no turn: for calling a tool by hand, and in its tests. What it reports goes nowhere, and
+    /// what it asks is declined.
     pub fn detached() -> Self {
+        Self::detached_with(Asker::nobody())
+    }
+
+    /// The same; `asker` answers what the tool asks.
+    pub fn detached_with(asker: Asker) -> Self {
         let collector = Collector::new(OutputLimits::default(), None, "detached".into());
         let reports = Arc::new(Reports::new(collector, 0));
-        Self::new(CallId::from("call_detached"), 1, "detached".into(), CancellationToken::new(), reports)
+        let asking = Arc::new(Asking::new(asker, ASKED_MAX_DEFAULT));
+        Self::new(
+            CallId::from("call_detached"),
+            1,
+            "detached".into(),
+            CancellationToken::new(),
+            reports,
+            asking,
+        )
     }
 
     /// Which call this is; the same in every attempt.
@@ -105,6 +122,36 @@ impl ToolContext {
     /// Says how far the tool is. Never waits; as often as one likes, the latest is passed on.
     pub fn report(&self, progress: Progress) {
         self.reports.report(progress);
+    }
+
+    /// Asks a person and waits for the answer; the call's time limit stands still meanwhile (for
+    /// [`asked_max`](crate::ToolCall::asked_max) in all). One question at a time: a second one waits for the first.
+    ///
+    /// What a person fills in fits the schema; what was left out has the schema's default. Nobody there, or no answer in
+    /// time: declined. A call that is being stopped: cancelled, at once. Do not ask for secrets: answers are logged. R: L6
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use serde_json::json;
+    /// use throughline_tools::{Asker, ToolAnswer, ToolContext, ToolQuestion};
+    ///
+    /// let context = ToolContext::detached_with(Asker::new(|_question| async {
+    ///     ToolAnswer::Accept { content: Some(json!({"seat": "12A"})) }
+    /// }));
+    /// let schema = json!({"type": "object", "required": ["seat"], "properties": {"seat": {"type": "string"}}});
+    /// match context.ask(ToolQuestion::form("Which seat?", schema)).await {
+    ///     ToolAnswer::Accept { content } => assert_eq!(content, Some(json!({"seat": "12A"}))),
+    ///     ToolAnswer::Decline | ToolAnswer::Cancel => unreachable!("a seat was chosen"),
+    /// }
+    /// # });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn ask(&self, question: ToolQuestion) -> ToolAnswer {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => ToolAnswer::Cancel,
+            answer = self.asking.ask(question) => answer,
+        }
     }
 
     /// Appends to the output. If the tool returns no text of its own, this is its output; of a tool that is stopped it

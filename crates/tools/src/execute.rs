@@ -5,6 +5,7 @@
 
 use crate::context::{Reports, ToolContext};
 use crate::output::{Collector, OutputLimits, Spool, limited};
+use crate::question::{ASKED_MAX_DEFAULT, Asker, Asking};
 use crate::registry::{Registered, Registry};
 use crate::schema::shortened;
 use crate::toggles::Toggles;
@@ -68,6 +69,10 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// Fires when the call is to be stopped.
     pub cancel: CancellationToken,
+    /// Who puts the tool's questions to a person. Default: nobody, they are declined.
+    pub asker: Asker,
+    /// How long the time limit stands still while the tool asks, in all its questions together. Default 30 minutes.
+    pub asked_max: Duration,
 }
 
 impl ToolCall {
@@ -82,6 +87,8 @@ impl ToolCall {
             arguments,
             timeout: None,
             cancel: CancellationToken::new(),
+            asker: Asker::nobody(),
+            asked_max: ASKED_MAX_DEFAULT,
         }
     }
 }
@@ -161,6 +168,7 @@ impl Executor {
             Arc::new(Reports::new(self.collector(&file_name), self.limits.output.partial_bytes_max));
         let cancel_tool = CancellationToken::new();
         let limit = call.timeout.unwrap_or(entry.spec().timeout);
+        let asking = Arc::new(Asking::new(call.asker, call.asked_max));
         let started = Instant::now();
         let context = ToolContext::new(
             call.call,
@@ -168,6 +176,7 @@ impl Executor {
             call.idempotency_key,
             cancel_tool.clone(),
             reports.clone(),
+            asking.clone(),
         );
         let tool = entry.tool().clone();
         let arguments = call.arguments;
@@ -180,7 +189,7 @@ impl Executor {
             biased;
             joined = &mut task => Ok(joined),
             () = call.cancel.cancelled() => Err(Stop::Cancelled),
-            () = sleep_until(started + limit) => Err(Stop::TimedOut { limit }),
+            () = asking.standstill.over(started, limit) => Err(Stop::TimedOut { limit }),
             never = self.pass_on(&reports, on_progress) => match never {},
         };
         match ended {

@@ -46,6 +46,7 @@ mod execute;
 mod function;
 mod naming;
 mod output;
+mod question;
 mod registry;
 mod schema;
 mod secrets;
@@ -61,12 +62,13 @@ pub use execute::{Executor, ExecutorLimits, MESSAGE_CHARS_MAX, ToolCall};
 pub use function::{FunctionTool, IntoReply, Json, NoArguments, argument_schema, tool};
 pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX, closest_names};
 pub use output::{OutputLimits, Spool};
+pub use question::{ASKED_MAX_DEFAULT, Asker, completed};
 pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryError};
 pub use schema::{
     Schema, SchemaError, SchemaFault, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX, Violation,
 };
 pub use secrets::{Redactor, SECRET_BYTES_MIN, Secrets};
-pub use throughline_engine::{Concurrency, Effect, Permission, Polling};
+pub use throughline_engine::{Concurrency, Effect, Permission, Polling, ToolAnswer, ToolQuestion, Wants};
 pub use toggles::{Toggle, Toggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
 pub use toolbox::{Source, SourceFault, SourceNews, Toolbox};

@@ -240,6 +240,35 @@ impl Registry {
         RegistryBuilder { tools: self.entries.values().map(|entry| entry.tool.clone()).collect() }
     }
 
+    /// The same with these tools besides; one of a name that is there takes its place. What has not changed is not made
+    /// again.
+    ///
+    /// # Errors
+    /// As in [`RegistryBuilder::build`].
+    pub fn with(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Registry, RegistryError> {
+        let added = Self::builder().tools(tools).build()?;
+        let mut all: BTreeMap<&ToolName, &Arc<Registered>> = self.entries.iter().collect();
+        all.extend(added.entries.iter());
+        let by_wire_name = naming::wire_names(all.keys().copied());
+        let mut entries = BTreeMap::new();
+        for (wire_name, name) in &by_wire_name {
+            let Some(entry) = all.get(name) else { continue };
+            let entry = match entry.wire_name == *wire_name {
+                true => Arc::clone(entry),
+                // Two names that look alike on the wire are told apart there; who is new changes who is called how.
+                false => {
+                    let schema = Schema::compile(&entry.spec.parameters)
+                        .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
+                    let (tool, spec, wire_name) = (entry.tool.clone(), entry.spec.clone(), wire_name.clone());
+                    let fingerprint = Fingerprint::of(&spec, &wire_name);
+                    Arc::new(Registered { tool, spec, schema, wire_name, fingerprint })
+                }
+            };
+            entries.insert(name.clone(), entry);
+        }
+        Ok(Registry { entries, by_wire_name })
+    }
+
     /// A tool by its own name.
     pub fn get(&self, name: &ToolName) -> Option<&Arc<Registered>> {
         self.entries.get(name)

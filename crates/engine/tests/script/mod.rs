@@ -10,6 +10,8 @@
 //! seal A {"city":"北京"}    explicit seal; `balanced A ..`, `broken A ..`, `reopen A`
 //! finish tool_calls         Finish, then End(Complete); `cut` = End(Truncated), `error text` = End(Error)
 //! ok A 晴                   the tool ends; `fail A why`, `hang A` (its timer), `progress A text`
+//! asks A text               the running tool asks for values, or `asks A text at https://..`; `accept A {..} | decline A`
+//! client A {..}             the client that runs it answers
 //! say text | later text      the user sends a message for the next step, or for after the turn; `unsay 1` takes the first back
 //! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
 //! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
@@ -21,10 +23,10 @@
 
 use std::collections::BTreeMap;
 use throughline_engine::{
-    Action, ApprovalRule, BlockStart, Concurrency, Confirm, Decision, Effect, Event, EventKind, Execution,
-    FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Permission, Polling, Progress, Question,
-    QueuedMessage, Remember, Runs, StartRule, TimerId, Turn, TurnSetup, TurnStart, UpstreamChoice,
-    UpstreamFailure, UserMessageId, Verdict, When, fold,
+    Action, ApprovalId, ApprovalRule, BlockStart, Concurrency, Confirm, Decision, Effect, Event, EventKind,
+    Execution, FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Permission, Polling, Progress,
+    Question, QuestionKind, QueuedMessage, Remember, Runs, StartRule, TimerId, ToolAnswer, ToolQuestion,
+    Turn, TurnSetup, TurnStart, UpstreamChoice, UpstreamFailure, UserMessageId, Verdict, Wants, When, fold,
 };
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
@@ -54,6 +56,8 @@ pub struct World {
     pub given: TurnSetup,
     /// Starts of tools: label and argument text.
     pub started: Vec<(String, String)>,
+    /// Questions that tools asked.
+    questions: u64,
     /// Called after each input, with the log so far.
     pub after: Option<fn(&World)>,
 }
@@ -163,6 +167,7 @@ impl World {
             said: 0,
             given: setup,
             started: Vec::new(),
+            questions: 0,
             after: None,
         };
         world.take(out);
@@ -280,6 +285,28 @@ impl World {
                 let (tool, fingerprint) = (name.expect("a tool"), tail.to_owned());
                 self.apply(Input::Redefined { tool, fingerprint, start: Some(start) });
             }
+            "asks" => {
+                let (call, attempt) = self.start_of(who);
+                self.questions += 1;
+                let wants = match tail.split_once(" at ") {
+                    Some((_, url)) => Wants::Url { url: url.into() },
+                    None => Wants::Form { schema: serde_json::json!({"type": "object"}) },
+                };
+                let message = tail.split(" at ").next().unwrap_or_default().to_owned();
+                let question = ToolQuestion { message, wants };
+                self.apply(Input::ToolAsks { call, attempt, question_id: self.questions, question });
+            }
+            "accept" => {
+                let content = Some(tail).filter(|tail| !tail.is_empty());
+                let content = content.map(|content| serde_json::from_str(content).expect("JSON"));
+                self.reply(who, ToolAnswer::Accept { content });
+            }
+            "decline" => self.reply(who, ToolAnswer::Decline),
+            "client" => {
+                let (call, attempt) = self.start_of(who);
+                let answer = serde_json::from_str(tail).expect("a client's answer");
+                self.apply(Input::ClientAnswered { call, attempt: Some(attempt), answer });
+            }
             "say" => self.say(When::NextStep, rest),
             "later" => self.say(When::AfterTurn, rest),
             "again" => self.apply(Input::UserMessage(QueuedMessage {
@@ -321,6 +348,23 @@ impl World {
             pause if pause.starts_with('+') => self.now += pause[1..].parse::<i64>().expect("milliseconds"),
             other => panic!("no such line: {other}"),
         }
+    }
+
+    /// The last question that a call asked.
+    fn asked(&self, label: &str) -> ApprovalId {
+        let id = self.current(label);
+        let asked = self.log.iter().rev().find_map(|event| match &event.kind {
+            EventKind::ApprovalRequest { approval_id, .. } if event.tool_id.as_ref() == Some(&id) => {
+                Some(approval_id.clone())
+            }
+            _ => None,
+        });
+        asked.unwrap_or_else(|| "nothing".into())
+    }
+
+    fn reply(&mut self, who: &str, answer: ToolAnswer) {
+        let question = self.asked(who);
+        self.apply(Input::ToolQuestionAnswered { question, answer, by: "user".into() });
     }
 
     fn say(&mut self, when: When, text: &str) {
@@ -376,16 +420,7 @@ impl World {
         let More { hash: arguments_hash, arguments, remember } = said;
         let question = match who {
             "all" => Question::All,
-            label => {
-                let id = self.current(label);
-                let asked = self.log.iter().rev().find_map(|event| match &event.kind {
-                    EventKind::ApprovalRequest { approval_id, .. } if event.tool_id.as_ref() == Some(&id) => {
-                        Some(approval_id.clone())
-                    }
-                    _ => None,
-                });
-                Question::One(asked.unwrap_or_else(|| "nothing".into()))
-            }
+            label => Question::One(self.asked(label)),
         };
         let by = "user".into();
         self.apply(Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember });
@@ -395,6 +430,36 @@ impl World {
         let due = self.timers.iter().find(|(_, timer)| timer == id).map(|(at, _)| *at).expect("such a timer");
         self.now = self.now.max(due);
         self.apply(Input::Timer { id: id.clone() });
+    }
+
+    /// Fires the timers of running tools, in order, until none is left that changes anything; says when the last was due.
+    pub fn fire_tool_timers(&mut self) -> Millis {
+        let mut fired = 0;
+        while let Some(at) = self.timers.iter().position(|(_, id)| matches!(id, TimerId::Tool { .. }))
+            && !self.lines.iter().any(|line| line.starts_with("result"))
+        {
+            let (due, id) = self.timers.remove(at);
+            self.now = self.now.max(due);
+            fired = self.now;
+            self.apply(Input::Timer { id });
+        }
+        fired
+    }
+
+    /// Another process takes over from what the log holds.
+    pub fn restarted(&self, script: &str, epoch: u64) -> Self {
+        let words = script.lines().next().unwrap_or_default();
+        let mut world = Self::new(setup(words));
+        world.turn = Turn::restore(setup(words), start(), &self.log, &self.beside);
+        (world.now, world.model) = (self.now, self.model);
+        world.log.clone_from(&self.log);
+        world.labels.clone_from(&self.labels);
+        world.lines.clear();
+        world.timers.clear();
+        let mut out = Out::default();
+        world.turn.resume(epoch, world.now, &mut out);
+        world.take(out);
+        world
     }
 
     pub fn model(&mut self, event: StepEvent<'static>) {
@@ -444,6 +509,18 @@ impl World {
                 Action::CancelTool { call, attempt } => {
                     self.lines.push(format!("! cancel {} {attempt}", self.label(Some(&call))));
                 }
+                Action::OfferCall { call, attempt, client_id, .. } => {
+                    let again = again(attempt);
+                    self.lines.push(format!("! offer {} to {client_id}{again}", self.label(Some(&call))));
+                    self.running.push((call, attempt));
+                }
+                Action::AnswerTool { call, question_id, answer, .. } => {
+                    let answer = serde_json::to_value(answer).expect("JSON");
+                    let content = answer.get("content").map(|content| format!(" {content}"));
+                    let (label, content) = (self.label(Some(&call)), content.unwrap_or_default());
+                    let action = answer["action"].as_str().unwrap_or_default();
+                    self.lines.push(format!("! tell {label} {question_id} {action}{content}"));
+                }
                 Action::SetTimer { id, at } => self.timers.push((at, id)),
             }
         }
@@ -491,6 +568,17 @@ impl World {
             EventKind::ToolRedefined { tool_name, fingerprint, .. } => {
                 let what = if id.is_empty() { tool_name.to_string() } else { id };
                 format!("redefined {what} {fingerprint}")
+            }
+            EventKind::ApprovalRequest { kind: QuestionKind::Elicitation, question, schema, url, .. } => {
+                let wants = match (schema, url) {
+                    (_, Some(url)) => url.clone(),
+                    (Some(_), _) => "form".into(),
+                    (None, None) => "nothing".into(),
+                };
+                format!("question {id} {question} ({wants})")
+            }
+            EventKind::ApprovalResolved { answer: Some(answer), by, .. } => {
+                format!("answered {id} {answer} by {by}")
             }
             EventKind::ApprovalRequest { rule, .. } => format!("ask {id} {rule}"),
             EventKind::ApprovalResolved { decision, by, .. } => {

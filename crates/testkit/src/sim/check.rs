@@ -5,8 +5,8 @@ use super::plan::Plan;
 use super::tool;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
-    BlockStart, CallStatus, Effect, Event, EventKind, Millis, Segment, Seq, StartRule, TurnStatus,
-    UserMessageId,
+    ApprovalId, BlockStart, CallStatus, Effect, Event, EventKind, Millis, QuestionKind, Runs, Segment, Seq,
+    StartRule, TurnStatus, UserMessageId,
 };
 use throughline_wire::{CallId, FinishReason, Message, ModelRequest, Seal, UserPart};
 
@@ -35,6 +35,7 @@ pub(super) struct Checker {
     /// When the user first pressed stop in this process.
     pub(super) cancelled_at: Option<Millis>,
     pub(super) early_starts: u64,
+    pub(super) asked_by_tools: u64,
 }
 
 struct Seen {
@@ -44,6 +45,13 @@ struct Seen {
     superseded: bool,
     readable: bool,
     seal: Option<Seal>,
+    /// The open question of its running tool, and when it was asked.
+    asking: Option<(ApprovalId, Millis)>,
+    /// How long its tool has waited for people, in this start.
+    asked_ms: Millis,
+    started_at: Millis,
+    timeout_ms: Millis,
+    by_client: bool,
     starts: u32,
     /// Starts that were not made.
     unmade: u32,
@@ -218,6 +226,7 @@ impl Checker {
                 old.superseded = true;
             }
             let effect = plan.truth.iter().find(|(name, _)| name == wire_name).map(|(_, effect)| *effect);
+            let offered = plan.setup.tools.iter().find(|tool| tool.wire_name == *wire_name);
             let seen = Seen {
                 step: event.step.unwrap_or(0),
                 effect,
@@ -225,6 +234,11 @@ impl Checker {
                 superseded: false,
                 readable: false,
                 seal: None,
+                asking: None,
+                asked_ms: 0,
+                started_at: 0,
+                timeout_ms: offered.map_or(0, |tool| tool.timeout_ms as Millis),
+                by_client: offered.is_some_and(|tool| matches!(tool.runs, Runs::Client { .. })),
                 starts: 0,
                 unmade: 0,
                 again: true,
@@ -245,6 +259,7 @@ impl Checker {
                 call.seal = input.seal;
             }
             EventKind::ToolInputReset => {
+                ensure(call.asking.is_none(), || format!("{id} is reset with a question open"))?;
                 ensure(!committed, || format!("{id} is reset after the commit"))?;
                 call.readable = false;
                 call.again = true;
@@ -261,11 +276,27 @@ impl Checker {
             EventKind::ToolRedefined { attempt: None, .. } => {
                 ensure(!call.running, || format!("{id} is asked about again, and runs"))?;
             }
+            EventKind::ApprovalRequest { kind: QuestionKind::Elicitation, approval_id, .. } => {
+                ensure(call.running && !call.by_client, || {
+                    format!("the tool of {id} asks and does not run")
+                })?;
+                ensure(call.asking.is_none(), || format!("the tool of {id} asks two things at once"))?;
+                call.asking = Some((approval_id.clone(), event.timestamp));
+                self.asked_by_tools += 1;
+            }
+            EventKind::ApprovalResolved { approval_id, answer: Some(_), .. } => {
+                let open = call.asking.take().filter(|(open, _)| open == approval_id);
+                let (_, since) = open.ok_or_else(|| format!("{approval_id} is answered and not open"))?;
+                call.asked_ms += event.timestamp - since;
+            }
             EventKind::ApprovalRequest { .. } => {
                 ensure(committed, || format!("a person is asked about {id} before the commit"))?;
                 ensure(!call.running, || format!("a person is asked about {id}, which runs"))?;
             }
             EventKind::ToolStart { early, attempt, .. } => {
+                ensure(call.asking.is_none(), || format!("{id} starts with a question open"))?;
+                call.asked_ms = 0;
+                call.started_at = event.timestamp;
                 ensure(call.readable, || format!("{id} starts without arguments"))?;
                 ensure(call.again, || format!("{id} starts a second time without a reason"))?;
                 ensure(*attempt == call.starts + 1, || {
@@ -305,12 +336,26 @@ impl Checker {
                 ensure(from.is_none_or(|from| from == call.starts), || {
                     format!("{id} ends with the result of start {from:?}, not of start {}", call.starts)
                 })?;
+                ensure(call.asking.is_none(), || format!("{id} ends with a question open"))?;
+                let stood = call.asked_ms.min(plan.asked_ms_max);
+                let ran = event.timestamp - call.started_at - stood;
+                let given_up = result.status == CallStatus::TimedOut && (call.asked_ms > 0 || call.by_client);
+                ensure(!given_up || ran >= call.timeout_ms, || {
+                    format!("{id} is given up after {ran} ms of {}", call.timeout_ms)
+                })?;
                 call.closed = true;
                 call.running = false;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// A client is asked to run this, by this start.
+    pub(super) fn awaits_client(&self, id: &CallId, attempt: Option<u32>) -> bool {
+        self.calls.get(id).is_some_and(|call| {
+            call.by_client && call.running && attempt.is_none_or(|attempt| attempt == call.starts)
+        })
     }
 
     /// A tool really starts: its call must be running, by this very start.

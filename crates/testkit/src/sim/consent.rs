@@ -295,7 +295,8 @@ impl Consent {
                     approved: None,
                 });
             }
-            EventKind::ApprovalResolved { .. } => self.resolved(id, &event.kind)?,
+            // What a person tells a running tool allows nothing.
+            EventKind::ApprovalResolved { answer: None, .. } => self.resolved(id, &event.kind)?,
             EventKind::ToolStart { .. } => self.intends(id)?,
             _ => {}
         }

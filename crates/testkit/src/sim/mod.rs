@@ -10,6 +10,7 @@
 //! [`Outbox`]: throughline_engine::Outbox
 
 mod check;
+mod client;
 mod consent;
 mod people;
 mod plan;
@@ -59,11 +60,17 @@ pub enum Mutant {
     EditUnchecked,
     /// What was remembered about a tool holds for every later definition of it.
     MemoryIgnoresFingerprint,
+    /// A tool is told the answer to its question twice.
+    AnswerTwice,
+    /// A tool's time runs on while a person is asked.
+    TimeRunsOn,
+    /// Every answer of a client counts, not the first.
+    LastAnswerWins,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 12] = [
+    pub const ALL: [Mutant; 15] = [
         Mutant::NoCommitRule,
         Mutant::OrphanCall,
         Mutant::SecondCompletion,
@@ -76,6 +83,9 @@ impl Mutant {
         Mutant::ApprovalSurvivesRedefinition,
         Mutant::EditUnchecked,
         Mutant::MemoryIgnoresFingerprint,
+        Mutant::AnswerTwice,
+        Mutant::TimeRunsOn,
+        Mutant::LastAnswerWins,
     ];
 }
 
@@ -98,6 +108,10 @@ pub struct Summary {
     pub remembered: u64,
     /// Starts that were not made since the tool had another definition.
     pub redefined: u64,
+    /// Questions of running tools.
+    pub asked_by_tools: u64,
+    /// Calls that a client's answer has closed.
+    pub answered_by_clients: u64,
     /// Deaths of the process, each followed by a takeover.
     pub crashes: u64,
     /// Virtual milliseconds from start to end.
@@ -190,11 +204,13 @@ mod tests {
             all.redefined += one.redefined;
             all.calls += one.calls;
             all.steered += one.steered;
+            all.asked_by_tools += one.asked_by_tools;
+            all.answered_by_clients += one.answered_by_clients;
             *statuses.entry(format!("{:?}", one.status)).or_insert(0) += 1;
         }
         // The world is hostile enough to be worth something.
         assert!(all.early_starts > 80 && all.crashes > 30 && all.calls > 500, "{all:?}");
-        assert!(all.steered > 50, "{all:?}");
+        assert!(all.steered > 50 && all.asked_by_tools > 20 && all.answered_by_clients > 10, "{all:?}");
         assert!(all.edited > 5 && all.remembered > 5 && all.redefined > 3, "{all:?}");
         assert!(statuses.len() >= 6, "{statuses:?}");
     }

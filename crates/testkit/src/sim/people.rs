@@ -6,7 +6,7 @@ use super::rng::Rng;
 use serde_json::json;
 use throughline_engine::{
     ApprovalId, ArgumentTest, Constraints, Decision, Input, Question, QueuedMessage, Remember, Scope,
-    UserMessageId, When,
+    ToolAnswer, UserMessageId, When,
 };
 use throughline_wire::{CallId, UserPart};
 
@@ -113,4 +113,28 @@ pub(super) fn says(rng: &mut Rng) -> Vec<(i64, Input)> {
         }
     }
     said
+}
+
+/// What happens when a person sees that a running tool asks something.
+pub(super) fn asked_by_tool(rng: &mut Rng, question: &ApprovalId) -> Vec<(i64, Input)> {
+    let say = |answer| {
+        let (question, by) = (question.clone(), "person".to_owned());
+        Input::ToolQuestionAnswered { question, answer, by }
+    };
+    let accept = || say(ToolAnswer::Accept { content: Some(json!({"name": "Ada"})) });
+    let after = rng.wait(3_000);
+    match rng.below(10) {
+        // Nobody looks: it expires as declined.
+        0 | 1 => Vec::new(),
+        2 => vec![(after, say(ToolAnswer::Decline))],
+        // Two people, two minds.
+        3 | 4 => vec![(after, accept()), (after + rng.wait(200), say(ToolAnswer::Decline))],
+        // Somebody who knows approvals only.
+        5 => vec![(after, Input::answer(Question::One(question.clone()), Decision::Deny, "person", None))],
+        6 => vec![
+            (after, Input::answer(Question::All, Decision::Approve, "person", None)),
+            (after + 1, accept()),
+        ],
+        _ => vec![(after, accept())],
+    }
 }

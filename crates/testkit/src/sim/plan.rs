@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub cancels: Vec<i64>,
     /// What the user says in mid-turn or takes back, in milliseconds from the start.
     pub says: Vec<(i64, Input)>,
+    /// How long a call's time may stand still: the truth, for the checks.
+    pub asked_ms_max: i64,
     /// Events go through JSON on their way to the shadow.
     pub through_json: bool,
 }
@@ -65,6 +67,8 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             output_bytes_max: if rng.chance(10) { 64 } else { 64 << 10 },
             progress_events_max: if rng.chance(20) { 5 } else { 1_000 },
             problems_per_step_max: if rng.chance(10) { 2 } else { 100 },
+            questions_per_call_max: 1 + more.below(3) as u32,
+            asked_ms_max: if more.chance(20) { 2_000 } else { 1_800_000 },
             messages_queued_max: if more.chance(10) { 1 } else { 32 },
         },
         start,
@@ -88,6 +92,11 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             false => Vec::new(),
         },
     };
+    let asked_ms_max = i64::try_from(setup.limits.asked_ms_max).unwrap_or(i64::MAX);
+    if options.mutant == Some(Mutant::TimeRunsOn) {
+        setup.limits.asked_ms_max = 0;
+        setup.limits.tool_overrun_ms = 0;
+    }
     if options.mutant == Some(Mutant::NoCommitRule) {
         for tool in &mut setup.tools {
             tool.effect = Effect::Read;
@@ -145,6 +154,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
         refuse_percent: if unsteady && rng.chance(50) { 1 + rng.below(5) } else { 0 },
         cancels,
         says: people::says(&mut more),
+        asked_ms_max,
         through_json: rng.chance(25),
     }
 }

@@ -1,7 +1,8 @@
-//! Tools that work, fail, panic, hang, flood, and answer late or twice.
+//! Tools that work, fail, panic, hang, flood, answer late or twice, and ask people.
 
 use super::rng::Rng;
-use throughline_engine::{Input, Progress};
+use serde_json::json;
+use throughline_engine::{Input, Progress, ToolQuestion, Wants};
 use throughline_wire::{Arguments, CallId, Outcome, Output, Started};
 
 /// Begins an output that says which start produced it.
@@ -71,4 +72,30 @@ pub(super) fn stopped(rng: &mut Rng, call: &CallId, attempt: u32) -> Option<(i64
     };
     // Some take longer than anyone waits.
     Some((rng.wait(1_000), Input::ToolEnded { call: call.clone(), attempt, outcome }))
+}
+
+/// What a tool does that asks a person something, sooner or later: it asks, and most wait for the answer.
+pub(super) fn asks(rng: &mut Rng, call: &CallId, attempt: u32, question_id: u64) -> Vec<(i64, Input)> {
+    let wants = match rng.chance(80) {
+        true => Wants::Form { schema: json!({"type": "object"}) },
+        false => Wants::Url { url: "https://example.org/".into() },
+    };
+    let question = ToolQuestion { message: "who?".into(), wants };
+    let after = rng.wait(200);
+    let mut said = vec![(after, Input::ToolAsks { call: call.clone(), attempt, question_id, question })];
+    // Some do not wait.
+    if rng.chance(15) {
+        said.push((after + rng.wait(500), ended(call, attempt)));
+    }
+    said
+}
+
+/// What it does with the answer: it ends, or hangs.
+pub(super) fn told(rng: &mut Rng, call: &CallId, attempt: u32) -> Vec<(i64, Input)> {
+    if rng.chance(20) { Vec::new() } else { vec![(rng.wait(200), ended(call, attempt))] }
+}
+
+fn ended(call: &CallId, attempt: u32) -> Input {
+    let outcome = Outcome::Done(Output::text(format!("{START}{attempt}, after a question")));
+    Input::ToolEnded { call: call.clone(), attempt, outcome }
 }

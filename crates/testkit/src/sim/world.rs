@@ -5,12 +5,12 @@ use super::consent::{Consent, REFUSED_Q};
 use super::plan::{self, Plan};
 use super::rng::Rng;
 use super::upstream::{self, Item, Said};
-use super::{Mutant, Options, Summary, people, tool};
+use super::{Mutant, Options, Summary, client, people, tool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::{Message, merge_adjacent};
 use throughline_engine::{
-    Action, Append, Beside, Decision, Event, EventKind, Input, Millis, Out, Outbox, Question, QueuedMessage,
-    Runs, Seq, Turn, UserMessageId, Verdict,
+    Action, Append, Beside, Decision, Event, EventKind, Input, Millis, Out, Outbox, Question, QuestionKind,
+    QueuedMessage, Seq, Turn, UserMessageId, Verdict,
 };
 use throughline_wire::{CallId, ToolName};
 
@@ -64,6 +64,14 @@ struct World<'t> {
     accepted: BTreeSet<(CallId, String)>,
     /// Messages of the user that the machine has and has not taken in; dies with the process.
     waiting: BTreeSet<UserMessageId>,
+    /// Questions that running tools of this process have asked and were not told the answer to.
+    asked: BTreeSet<u64>,
+    /// Questions whose answer was told.
+    told: BTreeSet<u64>,
+    questions: u64,
+    client_answers: u64,
+    /// By call: the first answer of a client that came while it was waited for.
+    first_answer: BTreeMap<CallId, u64>,
     /// How far a mutant has moved the numbers.
     shift: i64,
     epoch: u64,
@@ -104,6 +112,11 @@ pub(super) fn simulate(
         performed: BTreeSet::new(),
         accepted: BTreeSet::new(),
         waiting: BTreeSet::new(),
+        asked: BTreeSet::new(),
+        told: BTreeSet::new(),
+        questions: 0,
+        client_answers: 0,
+        first_answer: BTreeMap::new(),
         shift: 0,
         epoch: 0,
         summary: Summary::default(),
@@ -181,6 +194,23 @@ impl World<'_> {
         if input == Input::Cancel && !self.turn.is_over() {
             self.checker.cancelled_at.get_or_insert(self.now);
         }
+        if let Input::ToolAsks { question_id, .. } = &input
+            && !self.turn.is_over()
+        {
+            self.asked.insert(*question_id);
+        }
+        if let Input::ClientAnswered { call, attempt, answer } = &input
+            && self.checker.awaits_client(call, *attempt)
+            && let Some(number) = client::number_of(answer)
+        {
+            self.first_answer.entry(call.clone()).or_insert(number);
+        }
+        if self.mutant == Some(Mutant::LastAnswerWins)
+            && let Input::ClientAnswered { call, .. } = &input
+            && let Some(Event { step, block, tool_id, kind, .. }) = self.result_of(call)
+        {
+            return self.inject(step, block, tool_id, kind);
+        }
         let mut out = Out::default();
         if self.mutant == Some(Mutant::SteerAtOnce)
             && let Input::UserMessage(message) = &input
@@ -222,13 +252,32 @@ impl World<'_> {
 
     /// A mutant: a message of the user becomes an event wherever the turn is.
     fn take_in_at_once(&mut self, message: QueuedMessage) -> Result<(), Broken> {
-        let seq = self.message.seq.next();
-        let kind = EventKind::UserMessage { id: Some(message.id), input: message.input };
         let block = Some(self.message.blocks.len() as u32);
-        let (turn_id, timestamp) = (self.plan.start.turn_id.clone(), self.now);
+        let kind = EventKind::UserMessage { id: Some(message.id), input: message.input };
+        self.inject(None, block, None, kind)
+    }
+
+    /// How a call ended, as the log has it.
+    fn result_of(&self, call: &CallId) -> Option<Event> {
+        let is_its = |event: &&Event| {
+            event.tool_id.as_ref() == Some(call) && matches!(event.kind, EventKind::ToolResult(_))
+        };
+        self.log.iter().find(is_its).filter(|_| !self.turn.is_over()).cloned()
+    }
+
+    /// A mutant: an event that the machine did not emit; what follows is numbered after it.
+    fn inject(
+        &mut self,
+        step: Option<u32>,
+        block: Option<u32>,
+        tool_id: Option<CallId>,
+        kind: EventKind,
+    ) -> Result<(), Broken> {
+        let (turn_id, timestamp, seq) = (self.plan.start.turn_id.clone(), self.now, self.turn.seq().next());
+        let event = Event { turn_id, seq, timestamp, step, block, tool_id, kind };
+        self.take(Out { events: vec![event], ..Out::default() })?;
         self.shift += 1;
-        let event = Event { turn_id, seq, timestamp, step: None, block, tool_id: None, kind };
-        self.take(Out { events: vec![event], ..Out::default() })
+        Ok(())
     }
 
     /// What the machine yields: checked event by event, then on its way to the log.
@@ -241,6 +290,14 @@ impl World<'_> {
             });
             self.checker.event(event, &self.plan)?;
             self.consent.event(event)?;
+            if let (EventKind::ToolResult(result), Some(call)) = (&event.kind, &event.tool_id)
+                && let Some(number) = result.output.as_deref().and_then(client::answer_of)
+            {
+                self.summary.answered_by_clients += 1;
+                if self.first_answer.get(call) != Some(&number) {
+                    return Err(format!("{call} ends by answer {number}, which was not the first"));
+                }
+            }
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
                 && !self.waiting.remove(id)
                 && self.mutant.is_none()
@@ -293,8 +350,16 @@ impl World<'_> {
 
     /// A mutant is a falsified machine: the checks do not know.
     fn falsify(&mut self, out: &mut Out) {
-        let falsifies =
-            matches!(self.mutant, Some(Mutant::OrphanCall | Mutant::SecondCompletion | Mutant::SteerTwice));
+        let falsifies = matches!(
+            self.mutant,
+            Some(
+                Mutant::OrphanCall
+                    | Mutant::SecondCompletion
+                    | Mutant::SteerTwice
+                    | Mutant::SteerAtOnce
+                    | Mutant::LastAnswerWins
+            )
+        );
         if !falsifies {
             return;
         }
@@ -354,6 +419,9 @@ impl World<'_> {
         let released = self.outbox.acknowledged();
         for event in &released.events {
             let said = match &event.kind {
+                EventKind::ApprovalRequest { approval_id, kind: QuestionKind::Elicitation, .. } => {
+                    people::asked_by_tool(&mut self.rng, approval_id)
+                }
                 EventKind::ApprovalRequest { approval_id, arguments_hash, .. } => {
                     people::asked(&mut self.rng, &mut self.care, approval_id, arguments_hash)
                 }
@@ -389,6 +457,7 @@ impl World<'_> {
         self.accepted.clear();
         // What was said and not taken in dies with the process: its sender has it still.
         self.waiting.clear();
+        self.asked.clear();
         self.appending = None;
         self.shift = 0;
         self.now += self.rng.wait(2_000);
@@ -468,13 +537,49 @@ impl World<'_> {
                 }
                 let offered = self.plan.setup.tools.iter().find(|offered| offered.name == tool);
                 let timeout_ms = offered.map_or(1_000, |offered| offered.timeout_ms);
-                let by_client = offered.is_some_and(|offered| matches!(offered.runs, Runs::Client { .. }));
-                for (after, input) in tool::life(&mut self.rng, &call, attempt, &arguments, timeout_ms) {
-                    let happening =
-                        if by_client { Happening::Outside(input) } else { Happening::Inside(input) };
-                    self.at(after, happening);
+                let life = match self.rng.fork(self.counter).chance(15) {
+                    true => {
+                        self.questions += 1;
+                        tool::asks(&mut self.rng, &call, attempt, self.questions)
+                    }
+                    false => tool::life(&mut self.rng, &call, attempt, &arguments, timeout_ms),
+                };
+                for (after, input) in life {
+                    self.at(after, Happening::Inside(input));
                 }
                 self.running.insert((call, attempt));
+            }
+            Action::OfferCall { call, attempt, until, tool, arguments, fingerprint, .. } => {
+                let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
+                if fingerprint.as_ref().is_some_and(|known| *known != now)
+                    && self.mutant != Some(Mutant::ApprovalSurvivesRedefinition)
+                {
+                    let start = Some((call, attempt));
+                    let input = Input::Redefined { tool, fingerprint: now, start };
+                    self.at(0, Happening::Inside(input));
+                    return Ok(());
+                }
+                self.offer(&call, attempt)?;
+                if fingerprint.is_some() {
+                    self.consent.really_starts(&call, &arguments)?;
+                }
+                let limit = until - self.now;
+                let number = self.client_answers;
+                self.client_answers += 2;
+                for (after, input) in client::asked(&mut self.rng, &call, attempt, limit, number) {
+                    self.at(after, Happening::Outside(input));
+                }
+            }
+            Action::AnswerTool { call, attempt, question_id, .. } => {
+                self.tell(question_id)?;
+                if self.mutant == Some(Mutant::AnswerTwice) {
+                    self.tell(question_id)?;
+                }
+                if self.running.contains(&(call.clone(), attempt)) {
+                    for (after, input) in tool::told(&mut self.rng, &call, attempt) {
+                        self.at(after, Happening::Inside(input));
+                    }
+                }
             }
             Action::CancelTool { call, attempt } => {
                 if self.running.contains(&(call.clone(), attempt))
@@ -499,6 +604,23 @@ impl World<'_> {
             true => self.input(Input::Redefined { tool, fingerprint, start: None }),
             false => Ok(()),
         }
+    }
+
+    /// A tool is told an answer: once for each question.
+    fn tell(&mut self, question_id: u64) -> Result<(), Broken> {
+        self.asked.remove(&question_id);
+        match self.told.insert(question_id) {
+            true => Ok(()),
+            false => Err(format!("question {question_id} is answered twice")),
+        }
+    }
+
+    /// A client is asked: its intent must be in the log. After a takeover it is asked again, and knows the call.
+    fn offer(&mut self, call: &CallId, attempt: u32) -> Result<(), Broken> {
+        if self.epoch == 0 || !self.performed.contains(&(call.clone(), attempt)) {
+            self.start_tool(call, attempt)?;
+        }
+        Ok(())
     }
 
     /// A tool really starts: its intent must be in the log, and this must be the only time.
@@ -549,6 +671,9 @@ impl World<'_> {
         if self.turn.history().is_none() {
             return Err("the turn is over and has no history".into());
         }
+        if let Some(question) = self.asked.first() {
+            return Err(format!("the turn is over, and question {question} was never answered"));
+        }
         let left: BTreeSet<UserMessageId> =
             self.turn.queued().iter().map(|message| message.id.clone()).collect();
         if left != self.waiting || left.iter().any(|id| self.checker.took_in(id)) {
@@ -579,6 +704,7 @@ impl World<'_> {
         self.summary.edited = self.consent.edited;
         self.summary.remembered = self.consent.remembered;
         self.summary.redefined = self.consent.redefined;
+        self.summary.asked_by_tools = self.checker.asked_by_tools;
         self.summary.steered = self.checker.said() as u64;
         self.summary.virtual_ms = stats.wall_ms;
         self.summary.status = self.checker.over;

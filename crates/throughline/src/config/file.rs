@@ -405,6 +405,8 @@ pub struct AgentLimitsSection {
     pub progress_events_max: Option<u32>,
     pub problems_per_step_max: Option<u32>,
     pub messages_queued_max: Option<u32>,
+    pub questions_per_call_max: Option<u32>,
+    pub asked_ms_max: Option<u64>,
 }
 
 impl AgentLimitsSection {
@@ -420,6 +422,8 @@ impl AgentLimitsSection {
             output_bytes_max: self.output_bytes_max.unwrap_or(base.output_bytes_max),
             progress_events_max: self.progress_events_max.unwrap_or(base.progress_events_max),
             problems_per_step_max: self.problems_per_step_max.unwrap_or(base.problems_per_step_max),
+            questions_per_call_max: self.questions_per_call_max.unwrap_or(base.questions_per_call_max),
+            asked_ms_max: self.asked_ms_max.unwrap_or(base.asked_ms_max),
             messages_queued_max: self.messages_queued_max.unwrap_or(base.messages_queued_max),
         }
     }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::{Input, OfferedTool, TurnId};
-use throughline_tools::{Executor, Registry, ToolCall};
+use throughline_engine::{Input, OfferedTool, ToolAnswer, ToolQuestion, TurnId, TurnLimits};
+use throughline_tools::{Asker, Executor, Registry, ToolCall};
 use throughline_wire::{Arguments, CallId, Outcome, ToolName};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +20,18 @@ pub(super) struct RunningTools {
     timeouts: HashMap<ToolName, Duration>,
     tasks: JoinSet<Outcome>,
     running: HashMap<Id, Running>,
-    reports: mpsc::Receiver<Input>,
-    report: mpsc::Sender<Input>,
+    reports: mpsc::Receiver<Report>,
+    report: mpsc::Sender<Report>,
+    asked_max: Duration,
+    /// Questions that tools have asked, by the number that the machine knows.
+    asked: HashMap<u64, oneshot::Sender<ToolAnswer>>,
+    questions: u64,
+}
+
+/// What a running tool says.
+enum Report {
+    Progress(Input),
+    Asks { call: CallId, attempt: u32, question: ToolQuestion, reply: oneshot::Sender<ToolAnswer> },
 }
 
 struct Running {
@@ -31,7 +41,12 @@ struct Running {
 }
 
 impl RunningTools {
-    pub(super) fn new(turn: &TurnId, offered: &[OfferedTool], executor: Executor) -> Self {
+    pub(super) fn new(
+        turn: &TurnId,
+        offered: &[OfferedTool],
+        executor: Executor,
+        limits: &TurnLimits,
+    ) -> Self {
         let timeout = |tool: &OfferedTool| (tool.name.clone(), Duration::from_millis(tool.timeout_ms));
         let (report, reports) = mpsc::channel(REPORTS_MAX);
         Self {
@@ -42,6 +57,9 @@ impl RunningTools {
             running: HashMap::new(),
             reports,
             report,
+            asked_max: Duration::from_millis(limits.asked_ms_max),
+            asked: HashMap::new(),
+            questions: 0,
         }
     }
 
@@ -59,6 +77,8 @@ impl RunningTools {
             attempt,
             timeout: self.timeouts.get(&tool).copied(),
             cancel: cancel.clone(),
+            asker: self.asker(&call, attempt),
+            asked_max: self.asked_max,
             ..ToolCall::new(call.clone(), tool, arguments)
         };
         let (executor, report) = (self.executor.clone(), self.report.clone());
@@ -69,12 +89,35 @@ impl RunningTools {
                 let report = report.clone();
                 async move {
                     // Nobody listens only when the turn is gone.
-                    let _ = report.send(input).await;
+                    let _ = report.send(Report::Progress(input)).await;
                 }
             };
             executor.run(&registry, job, on_progress).await
         });
         self.running.insert(handle.id(), Running { call, attempt, cancel });
+    }
+
+    /// Puts the questions of one start to the machine, and waits for what it answers.
+    fn asker(&self, call: &CallId, attempt: u32) -> Asker {
+        let (report, call) = (self.report.clone(), call.clone());
+        Asker::new(move |question| {
+            let (report, call) = (report.clone(), call.clone());
+            async move {
+                let (reply, answer) = oneshot::channel();
+                // If the turn is gone, so is whoever would answer.
+                if report.send(Report::Asks { call, attempt, question, reply }).await.is_err() {
+                    return ToolAnswer::Cancel;
+                }
+                answer.await.unwrap_or(ToolAnswer::Cancel)
+            }
+        })
+    }
+
+    /// Gives a tool its answer. One that no longer waits needs none.
+    pub(super) fn answer(&mut self, question_id: u64, answer: ToolAnswer) {
+        if let Some(reply) = self.asked.remove(&question_id) {
+            let _ = reply.send(answer);
+        }
     }
 
     /// Asks a tool to stop; how it ended comes as its end. One that is not running has ended already.
@@ -92,7 +135,15 @@ impl RunningTools {
             let ended = tokio::select! {
                 // Reports that came before an end are given before it.
                 biased;
-                Some(report) = self.reports.recv() => return report,
+                Some(report) = self.reports.recv() => match report {
+                    Report::Progress(input) => return input,
+                    Report::Asks { call, attempt, question, reply } => {
+                        self.questions += 1;
+                        let question_id = self.questions;
+                        self.asked.insert(question_id, reply);
+                        return Input::ToolAsks { call, attempt, question_id, question };
+                    }
+                },
                 Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => ended,
             };
             let (id, outcome) = match ended {

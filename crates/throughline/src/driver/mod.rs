@@ -5,40 +5,71 @@
 
 mod append;
 mod calls;
+mod elicitation;
 mod model;
+mod outside;
 mod questions;
+mod receipts;
 mod timers;
 
 pub(crate) use questions::ApprovalHandler;
 
+pub use elicitation::ToolAnswered;
+
 use crate::approval::Answer;
+use crate::clients::{ClientAnswered, Offers};
 use crate::clock::Clock;
+use crate::said::{Mailbox, TakenBack};
 use crate::upstream::UpstreamClient;
 use append::Appender;
 use calls::RunningTools;
+use elicitation::ToolQuestions;
 use futures_util::FutureExt;
 use model::ModelCall;
 use questions::Questions;
+use receipts::Receipts;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{
-    Action, Event, EventKind, FailureKind, Input, Out, Outbox, Question, Remembered, Turn, TurnSetup,
-    TurnStart, UpstreamFailure, Verdict,
+    Action, ApprovalId, ClientAnswer, Event, EventKind, FailureKind, Input, Out, Outbox, Question,
+    QueuedMessage, Remembered, ToolAnswer, Turn, TurnSetup, TurnStart, UpstreamFailure, UserMessageId,
+    Verdict,
 };
 use throughline_store::{Log, LogError};
 use throughline_tools::{Executor, Registry};
 use throughline_wire::text::CallFormat;
 use throughline_wire::{CallId, Message};
 use timers::Timers;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// What someone outside wants of a running turn.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Answer { question: Question, answer: Answer, by: String },
+    Answer {
+        question: Question,
+        answer: Answer,
+        by: String,
+    },
+    AnswerTool {
+        question: ApprovalId,
+        answer: ToolAnswer,
+        by: String,
+        reply: oneshot::Sender<ToolAnswered>,
+    },
+    Say(QueuedMessage),
+    TakeBack {
+        id: UserMessageId,
+        reply: oneshot::Sender<TakenBack>,
+    },
+    ClientAnswers {
+        call: CallId,
+        attempt: Option<u32>,
+        answer: ClientAnswer,
+        reply: oneshot::Sender<ClientAnswered>,
+    },
     Cancel,
     CancelCall(CallId),
 }
@@ -65,6 +96,10 @@ pub(crate) struct World {
     pub approval_handler: Option<ApprovalHandler>,
     pub keep: Keep,
     pub commands: mpsc::Receiver<Command>,
+    /// What the user says in mid-turn.
+    pub mailbox: Mailbox,
+    /// The clients that run tools of this turn.
+    pub offers: Offers,
     /// Nobody holds the turn any more: it is to be stopped.
     pub abandoned: CancellationToken,
 }
@@ -96,6 +131,10 @@ struct Driver {
     tools: RunningTools,
     timers: Timers,
     questions: Questions,
+    tool_questions: ToolQuestions,
+    receipts: Receipts,
+    mailbox: Mailbox,
+    offers: Offers,
 }
 
 /// Whether the senders of commands are still there.
@@ -107,20 +146,10 @@ enum Senders {
 
 impl Driver {
     async fn run(setup: TurnSetup, start: TurnStart, world: World) -> Result<Vec<Message>, LogError> {
-        let World {
-            clock,
-            log,
-            upstreams,
-            calls,
-            registry,
-            executor,
-            approval_handler,
-            keep,
-            mut commands,
-            abandoned,
-        } = world;
+        let World { clock, log, upstreams, calls, registry, executor, approval_handler, keep, .. } = world;
+        let World { mut commands, mailbox, offers, abandoned, .. } = world;
         let mut appender = Appender::claim(log, &start.turn_id).await?;
-        let tools = RunningTools::new(&start.turn_id, &setup.tools, executor);
+        let tools = RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits);
         let mut out = Out::default();
         let machine = Turn::new(setup, start, clock.now(), &mut out);
         let mut driver = Driver {
@@ -134,6 +163,10 @@ impl Driver {
             tools,
             timers: Timers::default(),
             questions: Questions::new(approval_handler),
+            tool_questions: ToolQuestions::default(),
+            receipts: Receipts::default(),
+            mailbox,
+            offers,
         };
         driver.collect();
 
@@ -160,7 +193,7 @@ impl Driver {
                 acknowledged = appender.done() => {
                     acknowledged?;
                     let released = driver.outbox.acknowledged();
-                    driver.questions.look_at(&released.events);
+                    driver.look_at(&released.events);
                     for answer in answers_to_keep(&released.events) {
                         let keep = keep.clone();
                         keeping.spawn_blocking(move || keep(answer));
@@ -175,7 +208,7 @@ impl Driver {
                     driver.feed(Input::Cancel);
                 }
                 command = commands.recv(), if senders == Senders::There => match command {
-                    Some(command) => driver.feed(input_of(command)),
+                    Some(command) => driver.command(command),
                     None => senders = Senders::Gone,
                 },
                 input = driver.questions.answered() => driver.feed(input),
@@ -192,6 +225,17 @@ impl Driver {
                     }
                 }
             }
+        }
+    }
+
+    /// The log has these: everybody may act on them.
+    fn look_at(&mut self, events: &[Event]) {
+        self.questions.look_at(events);
+        self.tool_questions.look_at(events);
+        self.mailbox.look_at(events);
+        self.offers.look_at(events);
+        if let Some(last) = events.last() {
+            self.receipts.logged(last.seq);
         }
     }
 
@@ -262,8 +306,21 @@ impl Driver {
                 self.tools.start(registry, call, attempt, tool, arguments);
                 None
             }
+            Action::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => {
+                let now = (self.registry)().get(&tool).map(|entry| entry.fingerprint().to_string());
+                if let Some(now) = now.filter(|now| fingerprint.as_ref().is_some_and(|known| known != now)) {
+                    // R: A3
+                    return Some(Input::Redefined { tool, fingerprint: now, start: Some((call, attempt)) });
+                }
+                self.offers.offer(call, attempt, &client_id, tool, arguments.value, until)
+            }
+            Action::AnswerTool { call: _, attempt: _, question_id, answer } => {
+                self.tools.answer(question_id, answer);
+                None
+            }
             Action::CancelTool { call, attempt } => {
                 self.tools.cancel(&call, attempt);
+                self.offers.cancel(&call);
                 None
             }
             Action::SetTimer { id, at } => {
@@ -286,12 +343,4 @@ fn answers_to_keep(events: &[Event]) -> impl Iterator<Item = Remembered> + '_ {
 enum Stopped {
     No,
     Yes,
-}
-
-fn input_of(command: Command) -> Input {
-    match command {
-        Command::Answer { question, answer, by } => answer.into_input(question, &by),
-        Command::Cancel => Input::Cancel,
-        Command::CancelCall(call) => Input::CancelCall { call },
-    }
 }

@@ -1,0 +1,161 @@
+//! Calls that a connected page or app runs: offered, waited for, answered by their id. R: L2, T8
+//!
+//! A call is offered by its `tool_start`, which names the client. The first answer that comes in time closes it; every
+//! later one changes nothing. A client that does not answer by the tool's time limit leaves a call that is `timed_out`
+//! with code `client_gone`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
+//! there, and the call is offered to it once more under the same id and attempt.
+
+use crate::action::Action;
+use crate::event::ToolError;
+use crate::input::TimerId;
+use crate::record::CallState;
+use crate::setup::Runs;
+use crate::turn::{Machine, Turn};
+use crate::wording;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_wire::{CallId, Outcome, Output};
+
+/// What a client says about a call that it was asked to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientAnswer {
+    /// Whether it worked.
+    pub status: ClientStatus,
+    /// What it produced, or what went wrong: a text as it is, anything else as JSON.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub output: Value,
+    /// Whether it took effect where the user can see it (an avatar may be hidden, or lack the expression).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<bool>,
+}
+
+/// Whether a client-side call worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientStatus {
+    /// It did.
+    Success,
+    /// It did not.
+    Error,
+}
+
+/// Where a call stands, as far as a client's answer is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClientCall {
+    /// The first answer will be taken.
+    Waiting,
+    /// It has an outcome: another answer, a stop.
+    Closed,
+    /// Its time was over.
+    TooLate,
+    /// No client is asked to run a call of this id.
+    Unknown,
+}
+
+/// Whether a client has been asked to run this start before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Now,
+    /// In another process.
+    Before,
+}
+
+impl Turn {
+    /// Where a client-side call stands.
+    pub fn client_call(&self, call: &CallId) -> ClientCall {
+        let (setup, record) = self.known();
+        let Some(call) = record.call(call).map(|at| &record.calls[at]) else { return ClientCall::Unknown };
+        let tool = call.tool.and_then(|tool| setup.tools.get(tool));
+        let by_client = tool.is_some_and(|tool| matches!(tool.runs, Runs::Client { .. }));
+        match &call.state {
+            _ if !by_client || call.attempts == 0 => ClientCall::Unknown,
+            CallState::Running { .. } => ClientCall::Waiting,
+            CallState::Closed { outcome: Outcome::TimedOut { .. }, .. } => ClientCall::TooLate,
+            CallState::Closed { .. } => ClientCall::Closed,
+            // Its arguments were contradicted: it will be offered again.
+            CallState::Preparing | CallState::Sealed | CallState::Asked { .. } => ClientCall::Closed,
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Asks the client to run a call that has been started.
+    pub(crate) fn offer(&mut self, at: usize, client_id: String, offered: Offered) {
+        let call = &self.record.calls[at];
+        let (Some(case), Some(until)) = (self.case(at), self.tool_due(at)) else { return };
+        let (call, attempt) = (call.id.clone(), call.attempts);
+        let (tool, arguments) = (case.tool.name.clone(), case.arguments.clone());
+        let fingerprint = match offered {
+            Offered::Now => Some(case.fingerprint.to_owned()),
+            Offered::Before => None,
+        };
+        self.act(Action::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint });
+    }
+
+    /// After a restart: the wait of a client-side call goes on. False if this is none.
+    pub(crate) fn wait_on(&mut self, at: usize) -> bool {
+        let Some(Runs::Client { client_id }) = self.tool_of(at).map(|tool| tool.runs.clone()) else {
+            return false;
+        };
+        let Some(due) = self.tool_due(at) else { return false };
+        if let Some(client_id) = client_id {
+            self.offer(at, client_id, Offered::Before);
+        }
+        let call = &self.record.calls[at];
+        self.timer_at(TimerId::Tool { call: call.id.clone(), attempt: call.attempts }, due);
+        true
+    }
+
+    /// The first answer in time wins. `attempt` = the start that it answers, if the client says so.
+    pub(crate) fn client_answered(&mut self, call: &CallId, attempt: Option<u32>, answer: ClientAnswer) {
+        let Some(at) = self.record.call(call) else { return };
+        let call = &self.record.calls[at];
+        let runs = matches!(call.state, CallState::Running { .. });
+        let by_client = self.tool_of(at).is_some_and(|tool| matches!(tool.runs, Runs::Client { .. }));
+        if !runs || !by_client || attempt.is_some_and(|attempt| attempt != call.attempts) {
+            return;
+        }
+        let ClientAnswer { status, output, applied } = answer;
+        let output = told(output, applied, self.setup.limits.output_bytes_max);
+        let outcome = match status {
+            ClientStatus::Success => Outcome::Done(output),
+            ClientStatus::Error => Outcome::Failed {
+                message: match output.text.is_empty() {
+                    true => wording::client_failed(),
+                    false => output.text,
+                },
+                partial: None,
+            },
+        };
+        self.close_as(at, outcome, |result| result.applied = applied);
+    }
+
+    /// The client did not answer in time.
+    pub(crate) fn client_gone(&mut self, at: usize, limit_ms: u64) {
+        let partial = None;
+        self.close_as(at, Outcome::TimedOut { limit_ms, partial }, |result| {
+            let error = ToolError { code: "client_gone".into(), ..result.error.take().unwrap_or_default() };
+            result.error = Some(ToolError { message: Some(wording::client_gone()), ..error });
+        });
+    }
+}
+
+/// A client's output as the model reads it, with what the client says about its effect.
+fn told(output: Value, applied: Option<bool>, bytes_max: usize) -> Output {
+    let (mut text, value) = match output {
+        Value::Null => (String::new(), None),
+        Value::String(text) => (text, None),
+        value => (value.to_string(), Some(value)),
+    };
+    let size = text.len() as u64;
+    // A value that is too large is told by its text alone, like every tool's.
+    let value = value.filter(|_| text.len() <= bytes_max);
+    if let Some(applied) = applied {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(wording::applied(applied));
+    }
+    Output { text, value, size, ..Output::default() }
+}

@@ -1,0 +1,69 @@
+//! Questions that running tools have asked and that are open, with what an answer has to fit. R: L6
+
+use serde_json::Value;
+use std::collections::HashMap;
+use throughline_engine::{ApprovalId, Event, EventKind, QuestionKind, ToolAnswer};
+use throughline_tools::completed;
+use throughline_wire::CallId;
+
+/// What is open, as the log has it.
+#[derive(Default)]
+pub(super) struct ToolQuestions(HashMap<ApprovalId, Open>);
+
+struct Open {
+    call: Option<CallId>,
+    schema: Option<Value>,
+}
+
+/// What became of an answer to a question of a running tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "an answer that does not fit can be corrected"]
+pub enum ToolAnswered {
+    /// It is the answer, and in the log.
+    Taken,
+    /// The question is not open: it was answered, expired, or is another turn's.
+    NotOpen,
+    /// What was filled in does not fit; the question is still open.
+    DoesNotFit {
+        /// What, and where.
+        message: String,
+    },
+    /// The turn is over.
+    TurnIsOver,
+}
+
+impl ToolQuestions {
+    /// Takes questions, and their ends, out of events that the log holds.
+    pub(super) fn look_at(&mut self, events: &[Event]) {
+        for event in events {
+            match &event.kind {
+                EventKind::ApprovalRequest {
+                    approval_id, kind: QuestionKind::Elicitation, schema, ..
+                } => {
+                    let open = Open { call: event.tool_id.clone(), schema: schema.clone() };
+                    self.0.insert(approval_id.clone(), open);
+                }
+                EventKind::ApprovalResolved { approval_id, .. } => {
+                    self.0.remove(approval_id);
+                }
+                EventKind::ToolResult(_) => self.0.retain(|_, open| open.call != event.tool_id),
+                _ => {}
+            }
+        }
+    }
+
+    /// The answer as it may be given, with what was left out filled in.
+    pub(super) fn check(
+        &self,
+        question: &ApprovalId,
+        answer: ToolAnswer,
+    ) -> Result<ToolAnswer, ToolAnswered> {
+        let open = self.0.get(question).ok_or(ToolAnswered::NotOpen)?;
+        completed(open.schema.as_ref(), answer).map_err(|message| ToolAnswered::DoesNotFit { message })
+    }
+
+    /// It is open, as far as the log says.
+    pub(super) fn is_open(&self, question: &ApprovalId) -> bool {
+        self.0.contains_key(question)
+    }
+}
