@@ -33,6 +33,9 @@ pub enum Command {
     /// List the model endpoints that are known by name, and those configured
     #[command(after_long_help = messages::UPSTREAMS_HELP)]
     Upstreams(Upstreams),
+    /// Look at configuration, keys, tools and sandbox, and say what to do about what does not work
+    #[command(after_long_help = messages::DOCTOR_HELP)]
+    Doctor(Doctor),
     /// Serve a scripted LLM upstream, or the demo model, for others to test against
     #[cfg(feature = "demo")]
     #[command(after_long_help = messages::MOCK_HELP)]
@@ -190,6 +193,16 @@ pub enum ToolsCommand {
 /// `throughline upstreams`.
 #[derive(Debug, ClapArgs)]
 pub struct Upstreams {
+    #[command(flatten)]
+    pub choice: Choice,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `throughline doctor`.
+#[derive(Debug, ClapArgs)]
+pub struct Doctor {
     #[command(flatten)]
     pub choice: Choice,
     /// As JSON

@@ -9,6 +9,7 @@ mod asking;
 mod chat;
 mod data;
 mod decode;
+mod doctor;
 mod exit;
 mod external_editor;
 mod interrupt;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Ask(ask) => with_runtime(ask::run(ask)),
         Command::Chat(chat) => with_runtime(chat::run(chat)),
         Command::Tools(tools) => with_runtime(tools::run(tools)),
+        Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
         #[cfg(feature = "demo")]
         Command::Mock(mock) => with_runtime(mock::run(mock)),
     };

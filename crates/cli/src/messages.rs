@@ -2,6 +2,7 @@
 //!
 //! Errors and help are English. What the chat says by itself stands in [`Words`], English and Chinese side by side.
 
+mod doctor;
 mod failures;
 mod help;
 mod question_words;

@@ -231,7 +231,8 @@ pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
     resolve(file, &environment, &flags).map_err(|error| messages::config(&error))
 }
 
-fn config_file(named: Option<&Path>) -> Option<PathBuf> {
+/// The file that is read: the one that is named, else ours in this folder if it is there.
+pub fn config_file(named: Option<&Path>) -> Option<PathBuf> {
     match named {
         // An empty THROUGHLINE_CONFIG is one that is not set.
         Some(path) if !path.as_os_str().is_empty() => Some(path.to_owned()),

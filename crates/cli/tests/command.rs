@@ -28,14 +28,14 @@ fn check_help(name: &str, arguments: &[&str]) {
 #[test]
 fn help_is_what_was_agreed_on() {
     check_help("throughline", &["--help"]);
-    for name in ["chat", "ask", "decode", "tools", "upstreams", "mock", "completions"] {
+    for name in ["chat", "ask", "decode", "tools", "upstreams", "doctor", "mock", "completions"] {
         check_help(name, &[name, "--help"]);
     }
 }
 
 #[test]
 fn help_lines_fit_a_screen() {
-    for name in ["chat", "ask", "decode", "tools", "upstreams", "mock", "completions"] {
+    for name in ["chat", "ask", "decode", "tools", "upstreams", "doctor", "mock", "completions"] {
         let (_, said, _) = output(&[name, "--help"]);
         let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 120).collect();
         assert_eq!(long, Vec::<&str>::new(), "{name}");
@@ -151,4 +151,93 @@ fn a_chat_through_pipes_is_plain_text() {
     assert_eq!(output.status.code(), Some(0));
     assert!(said.contains("391") && said.contains("Model: demo") && said.contains("/help"), "{said}");
     assert!(!said.contains('\x1b'), "no escape codes");
+}
+
+/// `throughline doctor --json` in a folder with this configuration: the code, and the findings.
+fn examined(configuration: &str, more: &[&str]) -> (Option<i32>, Vec<Value>) {
+    let (mut command, folder) = throughline();
+    std::fs::write(folder.path().join("throughline.toml"), configuration).unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "").unwrap();
+    command
+        .env_remove("DEEPSEEK_API_KEY")
+        .env("PRESENT_KEY", "tl-canary-key")
+        .args(["doctor", "--json"])
+        .args(more);
+    let output = command.output().unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(!text.contains("tl-canary"), "a key was shown: {text}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["well"], output.status.success());
+    (output.status.code(), report["findings"].as_array().unwrap().clone())
+}
+
+fn finding<'f>(findings: &'f [Value], name: &str) -> &'f Value {
+    let found = findings.iter().find(|finding| finding["name"] == name);
+    found.unwrap_or_else(|| panic!("nothing about {name} in {findings:#?}"))
+}
+
+// R: O2
+#[test]
+fn the_doctor_finds_what_is_broken_and_what_helps() {
+    let (code, findings) = examined("", &[]);
+    assert_eq!(code, Some(0), "{findings:#?}");
+    assert_eq!(finding(&findings, "demo")["state"], "good");
+    #[cfg(target_os = "linux")]
+    assert!(finding(&findings, "Landlock")["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
+    let areas: std::collections::BTreeSet<&str> =
+        findings.iter().filter_map(|finding| finding["area"].as_str()).collect();
+    let expected = ["configuration", "programs", "sandbox", "terminal", "tools", "upstreams"];
+    assert_eq!(areas.into_iter().collect::<Vec<_>>(), expected);
+
+    let (code, findings) = examined("[agents.default]\nmodle = \"demo\"", &[]);
+    assert_eq!(code, Some(1));
+    let wrong = finding(&findings, "throughline.toml");
+    assert!(wrong["detail"].as_str().unwrap().contains("did you mean `model`?"), "{wrong}");
+
+    let keys = "[upstreams.spare]\nknown = \"openai\"\nkey_env = \"ABSENT_KEY\"\n\
+        [upstreams.mine]\nknown = \"openai\"\nkey_env = \"PRESENT_KEY\"\n\
+        [agents.default]\nmodel = \"mine/m\"\n[agents.other]\nmodel = \"deepseek/m\"";
+    let (code, findings) = examined(keys, &[]);
+    assert_eq!(code, Some(1));
+    assert_eq!(finding(&findings, "mine")["state"], "good");
+    assert_eq!(finding(&findings, "spare")["state"], "note", "no agent uses it");
+    let wrong = finding(&findings, "deepseek");
+    assert_eq!(
+        (wrong["state"].as_str(), wrong["remedy"].as_str()),
+        (Some("wrong"), Some("export DEEPSEEK_API_KEY=…"))
+    );
+
+    let tools = "[commands.good]\nargv = [\"true\"]\ndescription = \"d\"\n\
+        [commands.bad]\nargv = [\"no-such-program\"]\ndescription = \"d\"\n\
+        [http_tools.bad]\nurl = \"https://{host}/\"\ndescription = \"d\"\n[vcp_plugins]\nfolders = [\".\"]";
+    let (code, findings) = examined(tools, &[]);
+    assert_eq!(code, Some(1));
+    assert_eq!(finding(&findings, "commands")["detail"], "1 tool");
+    for (name, detail) in [
+        ("commands: commands.bad", "there is no program `no-such-program` in PATH"),
+        ("http_tools: http_tools.bad", "url: the host cannot be an argument"),
+        ("vcp_plugins", "there is no plugin in it"),
+    ] {
+        let wrong = finding(&findings, name);
+        assert!(wrong["detail"].as_str().unwrap().contains(detail), "{wrong}");
+        assert!(wrong["state"] == "wrong" && wrong["remedy"].is_string(), "{wrong}");
+    }
+
+    let (code, findings) = examined("[tools.files]\nroots = [\"no-such-folder\"]", &[]);
+    assert_eq!(code, Some(1));
+    assert!(finding(&findings, "tools")["detail"].as_str().unwrap().contains("no-such-folder"));
+}
+
+#[test]
+fn the_doctor_speaks_to_people() {
+    let (code, said, _) = output(&["doctor"]);
+    assert_eq!(code, Some(0), "{said}");
+    for part in ["throughline ", "\nConfiguration\n", "✔ demo ", "\nAll that is configured works.\n"] {
+        assert!(said.contains(part), "{part:?} is not in\n{said}");
+    }
+    let (mut command, _folder) = throughline();
+    let chinese = command.env("LC_ALL", "zh_CN.UTF-8").arg("doctor").output().unwrap();
+    let said = String::from_utf8_lossy(&chinese.stdout);
+    assert!(said.contains("\n配置\n") && said.contains("已配置的一切均可正常工作。"), "{said}");
 }

@@ -212,7 +212,7 @@ fn known_upstreams_are_listed() {
 fn flags_in_the_documents_exist() {
     let mut known = String::new();
     for subcommand in
-        ["chat", "ask", "decode", "tools list", "tools call", "upstreams", "mock", "completions"]
+        ["chat", "ask", "decode", "tools list", "tools call", "upstreams", "doctor", "mock", "completions"]
     {
         let mut command = Command::cargo_bin("throughline").expect("it was built");
         let output = command.args(subcommand.split(' ')).arg("--help").output().expect("it runs");

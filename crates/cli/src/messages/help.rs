@@ -104,6 +104,17 @@ Examples:
   throughline upstreams --json
   DEEPSEEK_API_KEY=… throughline ask --model deepseek/deepseek-chat \"hello\"";
 
+/// Long help of `doctor`.
+pub const DOCTOR_HELP: &str = "\
+Asks no model anything. Sources of tools (MCP servers, commands, plugins) are started and stopped again.
+
+Examples:
+  throughline doctor
+  throughline doctor --config work.toml
+  throughline doctor --json | jq '.findings[] | select(.state == \"wrong\")'
+
+Exit code 1: something that is configured does not work.";
+
 /// Long help of `mock`.
 #[cfg(feature = "demo")]
 pub const MOCK_HELP: &str = "\

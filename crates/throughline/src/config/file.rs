@@ -7,6 +7,7 @@ use throughline_engine::{LoopGuard, RetryPolicy, Rule, TurnLimits};
 use throughline_tools::command::CommandTool;
 use throughline_tools::http_tool::HttpTool;
 use throughline_tools::mcp::McpServer;
+use throughline_tools::vcp_plugin::VcpPlugins;
 use throughline_wire::{LeakedCalls, Limits, Profile, ReasoningEcho, ToolIdFormat};
 use toml::Spanned;
 
@@ -46,6 +47,8 @@ pub struct File {
     pub commands: BTreeMap<String, CommandTool>,
     /// HTTP endpoints that are tools, by name.
     pub http_tools: BTreeMap<String, HttpTool>,
+    /// Plugin folders of VCP. R: L2
+    pub vcp_plugins: VcpPlugins,
     #[serde(skip)]
     pub(crate) source: Source,
 }

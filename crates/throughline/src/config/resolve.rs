@@ -130,7 +130,12 @@ fn sources(file: &File) -> Result<SourceSettings, ConfigError> {
         let help = "build it with the cargo feature `mcp`, or say `enabled = false` for each";
         return Err(ConfigError::whole_file(&file.source.file, message).help(help));
     }
-    Ok(SourceSettings { mcp, commands: file.commands.clone(), http_tools: file.http_tools.clone() })
+    Ok(SourceSettings {
+        mcp,
+        commands: file.commands.clone(),
+        http_tools: file.http_tools.clone(),
+        vcp_plugins: file.vcp_plugins.clone(),
+    })
 }
 
 /// Who the person is, with a time zone that exists.

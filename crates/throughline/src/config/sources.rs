@@ -9,6 +9,7 @@ use throughline_tools::command::{CommandSource, CommandTool};
 use throughline_tools::http_tool::{HttpTool, HttpToolSource};
 use throughline_tools::mcp::{McpServer, Pins};
 use throughline_tools::process::Surroundings;
+use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
 
 /// What a configuration says of sources, as it stands there.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct SourceSettings {
     pub commands: BTreeMap<String, CommandTool>,
     /// `[http_tools.NAME]`.
     pub http_tools: BTreeMap<String, HttpTool>,
+    /// `[vcp_plugins]`.
+    pub vcp_plugins: VcpPlugins,
 }
 
 /// A source, not started yet, and what the configuration said of it.
@@ -63,6 +66,10 @@ impl SourceSettings {
                 &self.http_tools,
             );
         }
+        if !self.vcp_plugins.folders.is_empty() {
+            let plugins = VcpPluginSource::new(self.vcp_plugins.clone(), surroundings.clone());
+            add(Arc::new(plugins), &self.vcp_plugins);
+        }
         self.add_mcp(surroundings, pins, &mut add);
         sources
     }
@@ -102,7 +109,8 @@ mod tests {
     use super::*;
 
     const BASE: &str = "[mcp.a]\ncommand = [\"x\"]\n[mcp.b]\nurl = \"http://127.0.0.1:9/mcp\"\n\
-                        headers = { k = \"$KEY\" }\n[commands.c]\nargv = [\"true\"]\ndescription = \"does nothing\"\n";
+                        headers = { k = \"$KEY\" }\n[commands.c]\nargv = [\"true\"]\ndescription = \"does nothing\"\n\
+                        [vcp_plugins]\nfolders = [\"p\"]\n";
 
     fn sources(text: &str, key: &str) -> BTreeMap<String, ConfiguredSource> {
         let file = crate::config::File::parse("throughline.toml", text).unwrap_or_default();
@@ -110,6 +118,7 @@ mod tests {
             mcp: file.mcp.into_iter().map(|(name, server)| (name, server.into_inner())).collect(),
             commands: file.commands,
             http_tools: file.http_tools,
+            vcp_plugins: file.vcp_plugins,
         };
         let environment = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
         let surroundings = Surroundings { environment, folder: "/".into(), helper: None };
@@ -128,11 +137,15 @@ mod tests {
             after.filter(|(name, said)| base.get(name) != Some(said)).map(|(name, _)| name).collect()
         };
         let names: Vec<String> = base.keys().cloned().collect();
-        let expected: &[&str] =
-            if cfg!(feature = "mcp") { &["commands", "mcp:a", "mcp:b"] } else { &["commands"] };
+        let expected: &[&str] = if cfg!(feature = "mcp") {
+            &["commands", "mcp:a", "mcp:b", "vcp_plugins"]
+        } else {
+            &["commands", "vcp_plugins"]
+        };
         assert_eq!(names, expected);
         assert_eq!(changed(BASE, "1"), [""; 0]);
         assert_eq!(changed(&BASE.replace("does nothing", "does it"), "1"), ["commands"]);
+        assert_eq!(changed(&BASE.replace("[\"p\"]", "[\"q\"]"), "1"), ["vcp_plugins"]);
         if cfg!(feature = "mcp") {
             assert_eq!(changed(BASE, "2"), ["mcp:b"]);
             assert_eq!(changed(&BASE.replace("[\"x\"]", "[\"y\"]"), "1"), ["mcp:a"]);

@@ -1,0 +1,125 @@
+//! What this machine can do: confine programs, show colours, run what MCP servers are written in.
+
+use super::report::{Area, Report, State};
+use crate::messages::Words;
+use crate::terminal::session::{Look, look};
+use std::process::Stdio;
+use std::time::Duration;
+use throughline_tools::process::{Helper, ProcessLimits, Sandbox, Surroundings};
+
+/// How long a program may take to say its version.
+const VERSION_WAIT: Duration = Duration::from_secs(5);
+/// With fewer, many streams and tools at once run out of them.
+const OPEN_FILES_WANTED: u64 = 1_024;
+/// What MCP servers and plugins are mostly started with, and what it is for.
+const PROGRAMS: [&str; 6] = ["node", "npm", "npx", "python3", "uvx", "git"];
+
+/// How programs of tools are confined.
+pub async fn sandbox(words: Words, report: &mut Report) {
+    let probe = match Helper::this_program(crate::EXEC) {
+        Some(helper) => helper.probe().await,
+        None => Err("/proc".to_owned()),
+    };
+    let probe = match probe {
+        Ok(probe) => probe,
+        Err(why) => {
+            report.add(Area::Sandbox, State::Note, "helper", words.doctor_no_helper(&why));
+            return;
+        }
+    };
+    match &probe.sandbox {
+        Sandbox::Landlock { abi, missing } if missing.is_empty() => {
+            report.add(Area::Sandbox, State::Good, "Landlock", words.doctor_landlock(*abi));
+        }
+        Sandbox::Landlock { abi, missing } => {
+            report.add(
+                Area::Sandbox,
+                State::Note,
+                "Landlock",
+                words.doctor_old_landlock(*abi, &missing.join(", ")),
+            );
+            report.remedy(words.doctor_newer_kernel());
+        }
+        Sandbox::Unavailable { why } => {
+            report.add(Area::Sandbox, State::Note, "Landlock", words.doctor_no_landlock(why));
+            report.remedy(words.doctor_enable_landlock());
+        }
+        Sandbox::Off => {}
+    }
+    match probe.cannot_supervise {
+        None => report.add(Area::Sandbox, State::Good, words.doctor_descendants(), words.doctor_supervised()),
+        Some(why) => report.add(Area::Sandbox, State::Note, words.doctor_descendants(), why),
+    }
+    let limits = ProcessLimits::default();
+    let memory = limits.memory_bytes_max >> 30;
+    let state = if probe.processes_limited { State::Good } else { State::Note };
+    let detail =
+        words.doctor_limits(memory, limits.open_files_max, limits.processes_max, probe.processes_limited);
+    report.add(Area::Sandbox, state, "rlimits", detail);
+    report.add(Area::Sandbox, State::Note, "namespaces", words.doctor_namespaces(user_namespaces()));
+}
+
+/// Whether users may make namespaces of their own. `None` = the system does not say.
+fn user_namespaces() -> Option<bool> {
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let most = number("/proc/sys/user/max_user_namespaces")?;
+    let debian = number("/proc/sys/kernel/unprivileged_userns_clone").unwrap_or(1);
+    let apparmor = number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").unwrap_or(0);
+    Some(most > 0 && debian > 0 && apparmor == 0)
+}
+
+/// What we may use ourselves.
+pub fn limits(words: Words, report: &mut Report) {
+    let Some(open_files) = open_files_max() else { return };
+    if open_files < OPEN_FILES_WANTED {
+        report.add(Area::Sandbox, State::Note, "ulimit", words.doctor_few_files(open_files));
+        report.remedy(format!("ulimit -n {OPEN_FILES_WANTED}"));
+    }
+}
+
+/// The soft limit of this process.
+fn open_files_max() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// How the chat will look.
+pub fn terminal(words: Words, report: &mut Report) {
+    let term = std::env::var("TERM").unwrap_or_default();
+    match look() {
+        Look::Rich => {
+            let size = crossterm::terminal::size().unwrap_or((0, 0));
+            report.add(Area::Terminal, State::Good, term, words.doctor_rich(size.0, size.1));
+        }
+        Look::Plain => {
+            report.add(Area::Terminal, State::Note, words.doctor_plain_name(), words.doctor_plain())
+        }
+    }
+}
+
+/// Which programs are there, and their versions.
+pub async fn programs(words: Words, report: &mut Report) {
+    let surroundings = Surroundings::of_this_process();
+    let versions = PROGRAMS.map(|name| {
+        let found = surroundings.find(name).ok();
+        async move {
+            let path = found?;
+            let mut command = tokio::process::Command::new(&path);
+            command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+            let output = tokio::time::timeout(VERSION_WAIT, command.output()).await.ok()?.ok()?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            Some((text.lines().next().unwrap_or_default().trim().to_owned(), path.display().to_string()))
+        }
+    });
+    let [node, npm, npx, python, uvx, git] = versions;
+    let found = tokio::join!(node, npm, npx, python, uvx, git);
+    for (name, found) in PROGRAMS.into_iter().zip([found.0, found.1, found.2, found.3, found.4, found.5]) {
+        match found {
+            Some((version, path)) => {
+                report.add(Area::Programs, State::Good, name, format!("{version}  {path}"))
+            }
+            None => report.add(Area::Programs, State::Note, name, words.doctor_no_program(name)),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What is configured: the file, the upstreams and their keys, the sources of tools.
+
+use super::report::{Area, Report, State};
+use crate::args::Choice;
+use crate::messages::Words;
+use crate::setup::{self, Folders};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+use throughline::config::{DEMO, Settings};
+use throughline_tools::mcp::Pins;
+use throughline_tools::process::{Helper, Surroundings};
+use throughline_tools::{AgentCallable, Toolbox};
+
+/// How long sources may take to say something.
+const SOURCES_WAIT: Duration = Duration::from_secs(15);
+
+/// The file and what it comes to. `None` = it cannot be used.
+pub fn configuration(choice: &Choice, words: Words, report: &mut Report) -> Option<Settings> {
+    let file = setup::config_file(choice.config.as_deref());
+    let name = file.as_ref().map_or_else(|| "throughline.toml".to_owned(), |path| path.display().to_string());
+    let settings = match setup::settings(choice) {
+        Ok(settings) => settings,
+        Err(failure) => {
+            report.add(Area::Configuration, State::Wrong, name, failure.what);
+            if !failure.remedy.is_empty() {
+                report.remedy(failure.remedy);
+            }
+            return None;
+        }
+    };
+    match file {
+        Some(_) => {
+            let detail = words.doctor_file(settings.agents.len(), settings.upstreams.len());
+            report.add(Area::Configuration, State::Good, name, detail);
+        }
+        None => report.add(Area::Configuration, State::Note, name, words.doctor_no_file()),
+    }
+    let model = settings.agents.get(&settings.agent).and_then(|agent| agent.models.first());
+    let model = model.map_or_else(String::new, |first| match first.name == first.model {
+        true => first.name.clone(),
+        false => format!("{}/{}", first.name, first.model),
+    });
+    let detail =
+        words.doctor_agent(&model, settings.agents.get(&settings.agent).map(|agent| agent.mode.name()));
+    report.add(Area::Configuration, State::Good, settings.agent.clone(), detail);
+    Some(settings)
+}
+
+/// Whether each has its key; never the key.
+pub fn upstreams(settings: &Settings, words: Words, report: &mut Report) {
+    let choices = settings.agents.values().flat_map(|agent| &agent.models);
+    let used: BTreeSet<&str> = choices.map(|choice| choice.name.as_str()).collect();
+    for upstream in settings.upstreams.values() {
+        let place = upstream.summary();
+        match (upstream.missing_key(), upstream.key_variable()) {
+            (Some(variable), _) => {
+                let state = if used.contains(upstream.name()) { State::Wrong } else { State::Note };
+                report.add(Area::Upstreams, state, upstream.name(), words.doctor_no_key(&place, variable));
+                report.remedy(format!("export {variable}=…"));
+            }
+            (None, Some(variable)) => {
+                report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_key(&place, variable));
+            }
+            (None, None) => {
+                report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_keyless(&place));
+            }
+        }
+    }
+    if settings.wants_demo() {
+        report.add(Area::Upstreams, State::Good, DEMO, words.doctor_demo());
+    }
+}
+
+/// Sources of tools with what each has, and what is wrong with them.
+pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &mut Report) {
+    let demo = settings.wants_demo() && choice.base_url.is_none();
+    let fixed = match setup::tools(settings, Folders::of(demo), demo || choice.demo_tools) {
+        Ok(fixed) => fixed,
+        Err(failure) => {
+            report.add(Area::Tools, State::Wrong, "tools", format!("{}: {}", failure.what, failure.why));
+            return report.remedy(failure.remedy);
+        }
+    };
+    let toolbox = match Toolbox::new(fixed) {
+        Ok(toolbox) => toolbox,
+        Err(error) => return report.add(Area::Tools, State::Wrong, "tools", error.to_string()),
+    };
+    let sources = settings.sources.sources(&surroundings(choice), &Pins::in_memory());
+    for configured in sources.values() {
+        toolbox.add(configured.source.clone());
+    }
+    let silent = toolbox.ready(SOURCES_WAIT).await;
+    let registry = toolbox.registry();
+    let mut counts: BTreeMap<&str, usize> =
+        sources.values().map(|configured| (configured.source.name(), 0)).collect();
+    for tool in registry.iter().filter(|tool| tool.spec().agent_callable == AgentCallable::Yes) {
+        *counts.entry(tool.spec().source.as_str()).or_default() += 1;
+    }
+    let faults = toolbox.faults();
+    for (source, count) in counts {
+        if silent.iter().any(|name| name == source) {
+            report.add(Area::Tools, State::Wrong, source, words.doctor_silent(SOURCES_WAIT.as_secs()));
+            continue;
+        }
+        let well = faults.iter().all(|fault| fault.source != source);
+        // A source without tools that says why says it below.
+        if count > 0 || well {
+            let state = if count == 0 { State::Note } else { State::Good };
+            report.add(Area::Tools, state, source, words.doctor_tools(count));
+        }
+    }
+    for fault in faults {
+        let name = match &fault.tool {
+            Some(tool) => format!("{}: {tool}", fault.source),
+            None => fault.source.clone(),
+        };
+        report.add(Area::Tools, State::Wrong, name, fault.message);
+        if let Some(remedy) = fault.remedy {
+            report.remedy(remedy);
+        }
+    }
+    toolbox.stop().await;
+}
+
+/// Where programs of the configuration are started from.
+fn surroundings(choice: &Choice) -> Surroundings {
+    let mut surroundings = Surroundings::of_this_process();
+    if let Some(folder) = setup::config_file(choice.config.as_deref()).as_deref().and_then(Path::parent) {
+        // A bare file name has an empty folder, which is this one.
+        surroundings.folder = surroundings.folder.join(folder);
+    }
+    surroundings.helper = Helper::this_program(crate::EXEC);
+    surroundings
+}

@@ -1,0 +1,209 @@
+//! What `throughline doctor` says, English and Chinese side by side.
+
+use super::words::{Lang, Words};
+use crate::doctor::Area;
+
+impl Words {
+    fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
+        match self.0 {
+            Lang::English => english.into(),
+            Lang::Chinese => chinese.into(),
+        }
+    }
+
+    /// Heading of an area.
+    pub fn doctor_area(self, area: Area) -> String {
+        match area {
+            Area::Configuration => self.say("Configuration", "配置"),
+            Area::Upstreams => self.say("Upstreams", "上游"),
+            Area::Tools => self.say("Tools", "工具"),
+            Area::Sandbox => self.say("Sandbox for programs of tools", "工具程序的沙箱"),
+            Area::Terminal => self.say("Terminal", "终端"),
+            Area::Programs => self.say("Programs that tools are often written in", "常用于编写工具的程序"),
+        }
+    }
+
+    /// The last line.
+    pub fn doctor_verdict(self, wrong: usize) -> String {
+        match wrong {
+            0 => self.say("All that is configured works.", "已配置的一切均可正常工作。"),
+            1 => self.say("1 thing that is configured does not work.", "有 1 项已配置的内容无法工作。"),
+            wrong => self.say(
+                format!("{wrong} things that are configured do not work."),
+                format!("有 {wrong} 项已配置的内容无法工作。"),
+            ),
+        }
+    }
+
+    /// What a file holds.
+    pub fn doctor_file(self, agents: usize, upstreams: usize) -> String {
+        self.say(
+            format!("agents: {agents}, upstreams: {upstreams}"),
+            format!("助手 {agents} 个，上游 {upstreams} 个"),
+        )
+    }
+
+    /// There is no file.
+    pub fn doctor_no_file(self) -> String {
+        self.say("none here; the built-in demo model answers", "此处没有；由内置演示模型回答")
+    }
+
+    /// Who answers.
+    pub fn doctor_agent(self, model: &str, mode: Option<&str>) -> String {
+        let mode = mode.unwrap_or("auto");
+        self.say(
+            format!("answers with {model}, tools in mode {mode}"),
+            format!("用 {model} 回答，工具模式为 {mode}"),
+        )
+    }
+
+    /// A key is missing.
+    pub fn doctor_no_key(self, place: &str, variable: &str) -> String {
+        self.say(format!("{place}, {variable} is not set"), format!("{place}，未设置 {variable}"))
+    }
+
+    /// A key is there.
+    pub fn doctor_key(self, place: &str, variable: &str) -> String {
+        self.say(format!("{place}, {variable} is set"), format!("{place}，已设置 {variable}"))
+    }
+
+    /// No key is needed.
+    pub fn doctor_keyless(self, place: &str) -> String {
+        self.say(format!("{place}, without a key"), format!("{place}，不用密钥"))
+    }
+
+    /// The demo model.
+    pub fn doctor_demo(self) -> String {
+        self.say("built in, no key, no network", "内置，无需密钥，也不联网")
+    }
+
+    /// How many tools a source has.
+    pub fn doctor_tools(self, count: usize) -> String {
+        match count {
+            1 => self.say("1 tool", "1 个工具"),
+            count => self.say(format!("{count} tools"), format!("{count} 个工具")),
+        }
+    }
+
+    /// A source says nothing.
+    pub fn doctor_silent(self, seconds: u64) -> String {
+        self.say(format!("has said nothing for {seconds} seconds"), format!("{seconds} 秒内没有任何回应"))
+    }
+
+    /// Nothing can supervise.
+    pub fn doctor_no_helper(self, why: &str) -> String {
+        self.say(
+            format!("programs run unconfined, and what detaches may survive: {why}"),
+            format!("程序不受限制，脱离的子进程可能残留：{why}"),
+        )
+    }
+
+    /// Landlock as we want it.
+    pub fn doctor_landlock(self, abi: u32) -> String {
+        self.say(
+            format!("version {abi}: files, TCP and signals can be confined"),
+            format!("版本 {abi}：可限制文件、TCP 与信号"),
+        )
+    }
+
+    /// An older one.
+    pub fn doctor_old_landlock(self, abi: u32, missing: &str) -> String {
+        self.say(
+            format!("version {abi}, which cannot confine {missing}"),
+            format!("版本 {abi}，无法限制：{missing}"),
+        )
+    }
+
+    /// None.
+    pub fn doctor_no_landlock(self, why: &str) -> String {
+        self.say(
+            format!("{why}; programs can read and write what you can"),
+            format!("{why}；程序可以读写你能读写的一切"),
+        )
+    }
+
+    /// What helps against an old one.
+    pub fn doctor_newer_kernel(self) -> String {
+        self.say("Linux 6.12 has all of it", "Linux 6.12 具备全部能力")
+    }
+
+    /// What helps against none.
+    pub fn doctor_enable_landlock(self) -> String {
+        self.say(
+            "Linux 5.13 or later with `landlock` among the security modules (kernel parameter lsm=landlock,…)",
+            "需要 Linux 5.13 以上，且安全模块中包含 landlock（内核参数 lsm=landlock,…）",
+        )
+    }
+
+    /// Name of the line about what programs start.
+    pub fn doctor_descendants(self) -> String {
+        self.say("descendants", "子孙进程")
+    }
+
+    /// They are kept.
+    pub fn doctor_supervised(self) -> String {
+        self.say("nothing that a tool starts survives it", "工具启动的任何进程都不会在它之后残留")
+    }
+
+    /// What a program may use.
+    pub fn doctor_limits(self, memory: u64, files: u64, processes: u64, processes_limited: bool) -> String {
+        let english =
+            format!("{memory} GiB of memory a process, {files} open files, {processes} more processes");
+        let chinese =
+            format!("每个进程 {memory} GiB 内存、{files} 个打开的文件，最多再增加 {processes} 个进程");
+        if processes_limited {
+            self.say(english, chinese)
+        } else {
+            self.say(
+                english + "; you are root, whose processes are not counted",
+                chinese + "；当前是 root，其进程数不受限制",
+            )
+        }
+    }
+
+    /// Whether namespaces could be made; nothing here needs them.
+    pub fn doctor_namespaces(self, allowed: Option<bool>) -> String {
+        match allowed {
+            Some(true) => self.say("users may make their own; not used", "用户可自行创建；未使用"),
+            Some(false) => self.say("not for users; not needed", "用户不可创建；并不需要"),
+            None => self.say("unknown; not needed", "未知；并不需要"),
+        }
+    }
+
+    /// Few files may be open.
+    pub fn doctor_few_files(self, count: u64) -> String {
+        self.say(
+            format!("only {count} files may be open, which many tools at once use up"),
+            format!("最多只能打开 {count} 个文件，多个工具同时运行时会不够"),
+        )
+    }
+
+    /// A terminal that can do everything.
+    pub fn doctor_rich(self, columns: u16, rows: u16) -> String {
+        self.say(
+            format!("colours and repainting, {columns} × {rows}"),
+            format!("彩色并可重绘，{columns} × {rows}"),
+        )
+    }
+
+    /// Name of the line about a plain one.
+    pub fn doctor_plain_name(self) -> String {
+        self.say("plain text", "纯文本")
+    }
+
+    /// Why it is plain.
+    pub fn doctor_plain(self) -> String {
+        self.say(
+            "no terminal here, or TERM=dumb or NO_COLOR is set",
+            "当前没有终端，或设置了 TERM=dumb 或 NO_COLOR",
+        )
+    }
+
+    /// A program is missing.
+    pub fn doctor_no_program(self, name: &str) -> String {
+        self.say(
+            format!("not found; needed only for tools that are started with {name}"),
+            format!("未找到；只有用 {name} 启动的工具才需要"),
+        )
+    }
+}
