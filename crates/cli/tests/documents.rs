@@ -85,6 +85,74 @@ fn commands_print_what_the_documents_show() {
     assert!(run >= 15, "{run} commands");
 }
 
+/// Words of a command line with single quotes, as shells read them.
+fn quoted_words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+// R: D2, L2
+#[test]
+#[cfg(unix)]
+fn commands_and_plugins_of_the_page_on_tools_run_as_shown() {
+    let document = read("docs/tools.md");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut configuration = String::new();
+    for block in blocks(&document) {
+        let sections = ["[commands", "[http_tools", "[vcp_plugins]"];
+        match block.info.split_once(' ') {
+            None if block.info == "toml" && sections.iter().any(|section| block.text.contains(section)) => {
+                configuration.push_str(&block.text);
+            }
+            Some(("sh" | "json", name)) => {
+                let path = folder.path().join(name);
+                std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+                std::fs::write(path, block.text).expect("a file");
+            }
+            _ => {}
+        }
+    }
+    std::fs::write(folder.path().join("throughline.toml"), configuration).expect("a file");
+    let throughline = |arguments: &[String]| {
+        let mut command = Command::cargo_bin("throughline").expect("it was built");
+        command.current_dir(folder.path()).env("GATEWAY_TOKEN", "a-token-for-tests").env("LC_ALL", "C.UTF-8");
+        command.env_remove("THROUGHLINE_CONFIG").env("THROUGHLINE_DATA", folder.path());
+        command.args(arguments).output().expect("it runs")
+    };
+    let mut run = 0;
+    for block in blocks(&document).into_iter().filter(|block| block.info == "console") {
+        let mut lines = block.text.lines().peekable();
+        while let Some(line) = lines.next().and_then(|line| line.strip_prefix("$ throughline ")) {
+            let mut shown = String::new();
+            while let Some(next) = lines.next_if(|next| !next.starts_with("$ ")) {
+                shown.push_str(next);
+                shown.push('\n');
+            }
+            let output = throughline(&quoted_words(line));
+            let complaints = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), shown, "{line}\n{complaints}");
+            run += 1;
+        }
+    }
+    assert!(run >= 3, "{run} commands");
+    // Everything that the page shows can be offered.
+    let output = throughline(&["tools".to_owned(), "list".to_owned()]);
+    let listed = String::from_utf8_lossy(&output.stdout);
+    for name in ["text.count", "commands.disk", "weather.now", "home.light", "Hello.Greet"] {
+        assert!(
+            listed.contains(name),
+            "{name} is not in\n{listed}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
 // R: D2
 #[test]
 fn bodies_are_the_fixtures_they_name() {
@@ -166,6 +234,7 @@ fn every_limit_is_documented_with_its_default() {
     use throughline::engine::{RetryPolicy, TurnLimits};
     use throughline::store::MemoryLimits;
     use throughline::tools::mcp::McpLimits;
+    use throughline::tools::process::ProcessLimits;
     use throughline::tools::{ExecutorLimits, OutputLimits};
     use throughline::wire::Limits;
     let executor = format!("{:?}", ExecutorLimits::default());
@@ -178,6 +247,7 @@ fn every_limit_is_documented_with_its_default() {
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
         ("docs/tools.md", own),
         ("docs/tools.md", format!("{:?}", OutputLimits::default())),
+        ("docs/tools.md", format!("{:?}", ProcessLimits::default())),
         ("docs/tools.md", format!("{:?}", McpLimits::default())),
     ];
     let mut compared = 0;

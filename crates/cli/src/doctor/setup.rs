@@ -5,11 +5,8 @@ use crate::args::Choice;
 use crate::messages::Words;
 use crate::setup::{self, Folders};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 use throughline::config::{DEMO, Settings};
-use throughline_tools::mcp::Pins;
-use throughline_tools::process::{Helper, Surroundings};
 use throughline_tools::{AgentCallable, Toolbox};
 
 /// How long sources may take to say something.
@@ -86,7 +83,7 @@ pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &
         Ok(toolbox) => toolbox,
         Err(error) => return report.add(Area::Tools, State::Wrong, "tools", error.to_string()),
     };
-    let sources = settings.sources.sources(&surroundings(choice), &Pins::in_memory());
+    let sources = settings.sources.sources(&setup::surroundings(choice), &setup::pins());
     for configured in sources.values() {
         toolbox.add(configured.source.clone());
     }
@@ -121,15 +118,4 @@ pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &
         }
     }
     toolbox.stop().await;
-}
-
-/// Where programs of the configuration are started from.
-fn surroundings(choice: &Choice) -> Surroundings {
-    let mut surroundings = Surroundings::of_this_process();
-    if let Some(folder) = setup::config_file(choice.config.as_deref()).as_deref().and_then(Path::parent) {
-        // A bare file name has an empty folder, which is this one.
-        surroundings.folder = surroundings.folder.join(folder);
-    }
-    surroundings.helper = Helper::this_program(crate::EXEC);
-    surroundings
 }
