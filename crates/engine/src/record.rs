@@ -199,7 +199,7 @@ pub(crate) struct CallRecord {
     pub asking: Option<Asking>,
     /// How long this start's tool has waited for people, in milliseconds.
     pub asked_ms: u64,
-    /// The answer.
+    /// The last answer. It is not taken back by what changes later: it says itself what it is about.
     pub answer: Option<Answer>,
     /// Output so far of the current start.
     pub partial: String,
@@ -534,7 +534,6 @@ impl CallRecord {
                 self.seal = None;
                 self.ran_with = None;
                 self.rule = None;
-                self.answer = None;
                 self.asking = None;
                 self.version += 1;
                 self.state = CallState::Preparing;
@@ -544,7 +543,6 @@ impl CallRecord {
                     matches!(self.state, CallState::Running { .. }) && *attempt == Some(self.attempts);
                 if starts || matches!(self.state, CallState::Sealed | CallState::Asked { .. }) {
                     self.rule = None;
-                    self.answer = None;
                     self.version += 1;
                     self.state = CallState::Sealed;
                 }

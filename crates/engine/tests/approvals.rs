@@ -3,8 +3,8 @@
 mod script;
 
 use script::World;
-use throughline_engine::{Event, EventKind, Remembered, Turn};
-use throughline_wire::Message;
+use throughline_engine::{Action, Event, EventKind, Input, Out, Remembered, Turn, Verdict};
+use throughline_wire::{Message, Outcome, Output};
 
 /// Runs a script and compares the log, line by line, from the end of the first step on. After every input, a machine
 /// restored from the log knows the same.
@@ -438,6 +438,68 @@ fn a_start_that_was_not_made_and_was_to_be_stopped_is_cancelled() {
          end completed",
     );
     assert!(told(&world)[0].contains("nothing happened"));
+}
+
+/// A turn in which B is approved and waits for A to end.
+fn approved_and_waiting() -> World {
+    World::run(
+        r#"tools r:read w:write; barrier; serial; continue
+         open A r
+         seal A {}
+         open B w
+         seal B {"n":1}
+         finish tool_calls
+         approve B"#,
+    )
+}
+
+/// What becomes of B when another process takes the turn over, in which B's tool has this definition, and A ends there.
+fn after_restart(world: &World, log: &[Event], fingerprint: &str) -> Vec<&'static str> {
+    let mut setup = world.given.clone();
+    setup.tools[1].fingerprint = fingerprint.into();
+    let mut turn = Turn::restore(setup, script::start(), log, &world.beside);
+    let mut out = Out::default();
+    turn.resume(1, world.now, &mut out);
+    for action in std::mem::take(&mut out.actions) {
+        if let Action::Validate { call, version, .. } = action {
+            turn.apply(Input::Validated { call, version, verdict: Verdict::Valid }, world.now, &mut out);
+        }
+    }
+    let outcome = Outcome::Done(Output::text("1"));
+    turn.apply(Input::ToolEnded { call: "t.1".into(), attempt: 2, outcome }, world.now, &mut out);
+    let of_b = out.events.iter().filter(|event| event.tool_id == Some("t.2".into()));
+    of_b.map(|event| match event.kind {
+        EventKind::ApprovalRequest { .. } => "asks",
+        EventKind::ToolStart { .. } => "starts",
+        _ => "something else",
+    })
+    .collect()
+}
+
+#[test]
+fn an_approval_survives_a_restart_unless_the_tool_is_another_one_there() {
+    let world = approved_and_waiting();
+    assert_eq!(after_restart(&world, &world.log, "f1"), ["starts"]);
+    assert_eq!(after_restart(&world, &world.log, "f2"), ["asks"]);
+}
+
+/// No machine writes such a log; if one did, the approval would be about what the log no longer says.
+#[test]
+fn an_approval_of_arguments_that_were_taken_back_is_none() {
+    let world = approved_and_waiting();
+    let with = |arguments: &str| {
+        let mut log = world.log.clone();
+        let last = log.iter().rfind(|event| event.tool_id == Some("t.2".into())).cloned().expect("an event");
+        let input = format!(r#"{{"type":"tool_input","arguments":{arguments},"seal":"explicit"}}"#);
+        for kind in [r#"{"type":"tool_input_reset"}"#, &input] {
+            let seq = log.last().expect("an event").seq.next();
+            let kind = serde_json::from_str(kind).expect("an event");
+            log.push(Event { seq, kind, ..last.clone() });
+        }
+        after_restart(&world, &log, "f1")
+    };
+    assert_eq!(with(r#"{"n":1}"#), ["starts"]);
+    assert_eq!(with(r#"{"n":2}"#), ["asks"]);
 }
 
 // --- changed arguments --- R: A2
