@@ -27,6 +27,9 @@ pub enum Command {
     /// Decode a recorded or piped response of any provider to one JSON object
     #[command(after_long_help = messages::DECODE_HELP)]
     Decode(Decode),
+    /// Read a model's reply as text: which calls it holds, and what would become of them
+    #[command(after_long_help = messages::PARSE_HELP)]
+    Parse(Parse),
     /// List, show and run tools
     #[command(after_long_help = messages::TOOLS_HELP)]
     Tools(Tools),
@@ -132,6 +135,22 @@ pub struct Decode {
     pub think: bool,
 }
 
+/// `throughline parse`.
+#[derive(Debug, ClapArgs)]
+pub struct Parse {
+    /// The reply; `-` stands for standard input
+    #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Text protocol to read it in: vcp, xml or auto
+    #[arg(long, value_name = "PROTOCOL", default_value = "auto")]
+    pub protocol: String,
+    #[command(flatten)]
+    pub choice: Choice,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `throughline tools`.
 #[derive(Debug, ClapArgs)]
 pub struct Tools {
@@ -157,6 +176,26 @@ pub enum ToolsCommand {
         name: String,
         #[command(flatten)]
         choice: Choice,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The system prompt of an agent, tools included, and what it costs in tokens
+    Prompt {
+        #[command(flatten)]
+        choice: Choice,
+        /// As in this text protocol: vcp or xml
+        #[arg(long, value_name = "PROTOCOL")]
+        protocol: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Answers that you have given for ever
+    Remembered {
+        /// Take the answer of this number back
+        #[arg(long, value_name = "NUMBER")]
+        forget: Option<u64>,
         /// As JSON
         #[arg(long)]
         json: bool,

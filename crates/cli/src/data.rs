@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// Names the folder in place of the system's.
 pub const VARIABLE: &str = "THROUGHLINE_DATA";
+/// Answers that always hold.
+pub const REMEMBERED: &str = "remembered.json";
 /// Definitions of MCP servers' tools that were agreed to.
 pub const PINS: &str = "mcp-pins.json";
 

@@ -17,6 +17,7 @@ mod messages;
 #[cfg(feature = "demo")]
 mod mock;
 mod output;
+mod parse;
 mod picture;
 mod plain;
 mod setup;
@@ -34,7 +35,7 @@ use std::time::Duration;
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
 /// Makes this binary the helper that supervises and confines the programs of tools. For nobody else's use.
-const EXEC: &str = "__exec";
+pub const EXEC: &str = "__exec";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         }
         Command::Ask(ask) => with_runtime(ask::run(ask)),
         Command::Chat(chat) => with_runtime(chat::run(chat)),
+        Command::Parse(parse) => with_runtime(parse::run(parse)),
         Command::Tools(tools) => with_runtime(tools::run(tools)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
         #[cfg(feature = "demo")]

@@ -4,11 +4,13 @@
 
 mod doctor;
 mod failures;
+mod findings;
 mod help;
 mod question_words;
 mod words;
 
 pub use failures::*;
+pub use findings::*;
 pub use help::*;
 pub use words::{Lang, Words};
 

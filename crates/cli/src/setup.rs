@@ -6,12 +6,15 @@ use crate::exit::Failure;
 use crate::messages::{self, Words};
 use crate::terminal::text::{Ink, revealing};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
+use throughline::memory::{InFile, InMemory, Memory};
 use throughline::{Approval, Throughline, Upstream};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::{Helper, Surroundings};
-use throughline_tools::{SourceFault, Toggle, Tool};
+use throughline_tools::{Registry, SourceFault, Toggle, Tool, Toolbox};
 use throughline_wire::Transfer;
 
 /// Read when no other file is named.
@@ -153,7 +156,7 @@ impl World {
                 }
             })
             .unwrap_or_default();
-        builder = builder.settings(settings).surroundings(surroundings(choice)).pins(pins());
+        builder = builder.settings(settings).surroundings(surroundings(choice)).pins(pins()).memory(memory());
         if let Some(upstream) = given {
             model = format!("{GIVEN}/{}", choice.model.as_deref().unwrap_or("default"));
             builder = builder.upstream(upstream).model(model.clone());
@@ -202,6 +205,50 @@ pub fn surroundings(choice: &Choice) -> Surroundings {
 /// What was agreed to of the tools of MCP servers; for this run only where there is no place to keep it.
 pub fn pins() -> Pins {
     data::folder().map_or_else(Pins::in_memory, |folder| Pins::at(folder.join(data::PINS)))
+}
+
+/// Answers that always hold; for this run only where there is no place to keep them.
+pub fn memory() -> Arc<dyn Memory> {
+    match data::folder() {
+        Some(folder) => Arc::new(InFile::at(folder.join(data::REMEMBERED))),
+        None => Arc::new(InMemory::default()),
+    }
+}
+
+/// How long sources of tools are waited for: `npx` may have to download a server first.
+const SOURCES_WAIT: Duration = Duration::from_secs(30);
+
+/// All tools that there are, those of sources included, without a model: for looking at them and running one.
+pub struct Tools {
+    toolbox: Toolbox,
+}
+
+impl Tools {
+    /// Waits for the sources, and says what is wrong with them.
+    pub async fn open(choice: &Choice, settings: &Settings) -> Result<Self, Failure> {
+        let demo = settings.wants_demo() && choice.base_url.is_none();
+        let fixed = tools(settings, Folders::of(demo), demo || choice.demo_tools)?;
+        let toolbox = Toolbox::new(fixed).map_err(|error| messages::setup(&error))?;
+        for configured in settings.sources.sources(&surroundings(choice), &pins()).into_values() {
+            toolbox.add(configured.source);
+        }
+        let silent = toolbox.ready(SOURCES_WAIT).await;
+        print_faults(&toolbox.faults());
+        for source in silent {
+            eprintln!("{}", messages::silent_source(&source, SOURCES_WAIT));
+        }
+        Ok(Self { toolbox })
+    }
+
+    /// As they are now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.toolbox.registry()
+    }
+
+    /// Ends what was started.
+    pub async fn close(self) {
+        self.toolbox.stop().await;
+    }
 }
 
 /// What is wrong with sources of tools, a line each, on standard error. What servers say may hold anything.
@@ -269,11 +316,7 @@ impl Folders {
 }
 
 /// Every tool there is: the built-in ones, files if folders are allowed, and the demo's if they are wanted.
-pub fn tools(
-    settings: &Settings,
-    otherwise: Folders,
-    demo: bool,
-) -> Result<Vec<std::sync::Arc<dyn Tool>>, Failure> {
+pub fn tools(settings: &Settings, otherwise: Folders, demo: bool) -> Result<Vec<Arc<dyn Tool>>, Failure> {
     let ports = builtin::http::Ports { also: settings.tools.http.ports.clone() };
     let mut tools = builtin::standard_with(ports);
     let mut folders = settings.tools.files.roots.clone();

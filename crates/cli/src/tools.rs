@@ -1,74 +1,49 @@
 //! `throughline tools`: what models may call, and running a tool by hand.
 
 mod pins;
+mod prompt;
+mod remembered;
 
 use crate::args::{Choice, Tools, ToolsCommand};
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
-use crate::setup::{self, Folders};
+use crate::setup;
 use crate::terminal::card::duration;
 use crate::terminal::text::{harmless, revealing};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use throughline::config::Settings;
+use std::time::Instant;
 use throughline_engine::Effect;
 use throughline_tools::{
-    AgentCallable, Executor, Permission, Registered, Registry, RunsOn, Toggle, Toggles, ToolCall, Toolbox,
+    AgentCallable, Executor, Found, Permission, Registered, Registry, RunsOn, ToolCall, Verdict, Withheld,
 };
 use throughline_wire::{Arguments, NotStarted, Outcome, Output, ToolName};
-
-/// How long sources of tools are waited for.
-const SOURCES_WAIT: Duration = Duration::from_secs(30);
 
 /// Lists, shows or runs.
 pub async fn run(args: &Tools) -> Ended {
     match &args.command {
-        ToolsCommand::List { choice, json } => {
-            let opened = Opened::new(choice).await?;
-            list(&opened, *json)
+        ToolsCommand::List { choice, json } => list(choice, *json).await,
+        ToolsCommand::Prompt { choice, protocol, json } => {
+            prompt::run(choice, protocol.as_deref(), *json).await
         }
+        ToolsCommand::Remembered { forget, json } => remembered::run(*forget, *json),
         ToolsCommand::Changes { json } => pins::changes(*json),
         ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
-            let opened = Opened::new(choice).await?;
-            show(find(&opened.registry, name)?, *json)
-        }
-        ToolsCommand::Call { name, arguments, choice, approve, json } => {
-            let opened = Opened::new(choice).await?;
-            find(&opened.registry, name)?;
-            let ended = call(&opened.registry, name, arguments, *approve, *json).await;
-            opened.toolbox.stop().await;
+            let tools = setup::Tools::open(choice, &setup::settings(choice)?).await?;
+            let ended = show(find(&tools.registry(), name)?, *json);
+            tools.close().await;
             ended
         }
-    }
-}
-
-/// All tools that there are, those of sources included.
-struct Opened {
-    settings: Settings,
-    registry: Arc<Registry>,
-    toolbox: Toolbox,
-}
-
-impl Opened {
-    /// Waits for the sources, and says what is wrong with them.
-    async fn new(choice: &Choice) -> Result<Self, Failure> {
-        let settings = setup::settings(choice)?;
-        let demo = settings.wants_demo() && choice.base_url.is_none();
-        let tools = setup::tools(&settings, Folders::of(demo), demo || choice.demo_tools)?;
-        let toolbox = Toolbox::new(tools).map_err(|error| messages::setup(&error))?;
-        let (surroundings, pins) = (setup::surroundings(choice), setup::pins());
-        for configured in settings.sources.sources(&surroundings, &pins).into_values() {
-            toolbox.add(configured.source);
+        ToolsCommand::Call { name, arguments, choice, approve, json } => {
+            let tools = setup::Tools::open(choice, &setup::settings(choice)?).await?;
+            let registry = tools.registry();
+            find(&registry, name)?;
+            let ended = call(&registry, name, arguments, *approve, *json).await;
+            tools.close().await;
+            ended
         }
-        let silent = toolbox.ready(SOURCES_WAIT).await;
-        setup::print_faults(&toolbox.faults());
-        for source in silent {
-            eprintln!("{}", messages::silent_source(&source, SOURCES_WAIT));
-        }
-        Ok(Self { settings, registry: toolbox.registry(), toolbox })
     }
 }
 
@@ -79,41 +54,47 @@ fn find<'a>(registry: &'a Registry, name: &str) -> Result<&'a Arc<Registered>, F
     })
 }
 
-fn list(opened: &Opened, json: bool) -> Ended {
-    let Opened { settings, registry, .. } = opened;
-    let agent = settings.agents.get(&settings.agent);
-    let nothing = Toggles::new(Toggle::Off);
-    let toggles = match agent {
-        Some(agent) if agent.tool_call.tools == Toggle::On => &agent.tool_call.toggles,
-        _ => &nothing,
-    };
-    let offered = |tool: &Registered| {
-        tool.spec().agent_callable == AgentCallable::Yes && toggles.of(&tool.spec().name) == Toggle::On
-    };
+async fn list(choice: &Choice, json: bool) -> Ended {
+    let settings = setup::settings(choice)?;
+    let tools = setup::Tools::open(choice, &settings).await?;
+    let registry = tools.registry();
+    let agent = settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)?;
+    let offer =
+        agent.offer(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
     let printed = if json {
-        let rows: Vec<Value> = registry.iter().map(|tool| described(tool, offered(tool))).collect();
+        let rows: Vec<Value> =
+            offer.found.iter().map(|found| described(&found.tool, &found.verdict)).collect();
         crate::output::json_line(&rows)
     } else {
         let mut text = String::new();
         let width = registry.iter().map(|tool| tool.spec().name.as_str().len()).max().unwrap_or(0);
-        for tool in registry.iter() {
+        for Found { tool, verdict } in &offer.found {
             let spec = tool.spec();
-            let mark = if offered(tool) { "✔" } else { " " };
-            let first_line = spec.description.lines().next().unwrap_or("");
+            let (mark, says) = match verdict {
+                Verdict::Offered => ("✔", spec.description.lines().next().unwrap_or("").to_owned()),
+                Verdict::Withheld(why) => (" ", messages::withheld(why)),
+            };
             let (name, effect, source) = (spec.name.as_str(), effect(spec.effect), &spec.source);
-            text.push_str(&format!("{mark} {name:<width$}  {effect:<10}  {source:<8}  {first_line}\n"));
+            text.push_str(&format!(
+                "{mark} {name:<width$}  {effect:<10}  {source:<8}  {}\n",
+                harmless(&says)
+            ));
         }
         text.push_str(&messages::tools_legend(&settings.agent));
         crate::output::text(&text)
     };
     printed.map_err(|error| messages::output_failed(&error))?;
+    for name in registry.unknown_toggles(&agent.tool_call.toggles) {
+        eprintln!("{}", messages::unknown_toggle(&agent.name, name));
+    }
+    tools.close().await;
     Ok(Exit::Done)
 }
 
 fn show(tool: &Registered, json: bool) -> Ended {
     let spec = tool.spec();
     let printed = if json {
-        crate::output::json_line(&described(tool, spec.agent_callable == AgentCallable::Yes))
+        crate::output::json_line(&described(tool, &callable(tool)))
     } else {
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
         let runs = if spec.runs_on == RunsOn::Client { "in a connected page or app" } else { "here" };
@@ -134,11 +115,24 @@ fn show(tool: &Registered, json: bool) -> Ended {
     Ok(Exit::Done)
 }
 
-fn described(tool: &Registered, offered: bool) -> Value {
+/// Of one tool alone: whether models may call it at all.
+fn callable(tool: &Registered) -> Verdict {
+    match tool.spec().agent_callable {
+        AgentCallable::Yes => Verdict::Offered,
+        AgentCallable::No => Verdict::Withheld(Withheld::NotCallable),
+    }
+}
+
+fn described(tool: &Registered, verdict: &Verdict) -> Value {
     let spec = tool.spec();
+    let why = match verdict {
+        Verdict::Offered => None,
+        Verdict::Withheld(why) => Some(why.to_string()),
+    };
     json!({
         "name": spec.name, "title": spec.title, "description": spec.description, "effect": spec.effect,
-        "source": spec.source, "callable": spec.agent_callable == AgentCallable::Yes, "offered": offered,
+        "source": spec.source, "callable": spec.agent_callable == AgentCallable::Yes,
+        "offered": *verdict == Verdict::Offered, "why_not": why,
         "asks": asks(tool), "wire_name": tool.wire_name(), "timeout_ms": u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
         "parameters": spec.parameters,
     })

@@ -176,7 +176,7 @@ impl Throughline {
         let registry = inner.clients.registry(&inner.toolbox.registry(), &request.user);
         let mode = request.mode.unwrap_or(agent.mode);
         let offer = offer::offer(offer::Asked {
-            plan: &plan,
+            user: &plan.user,
             agent,
             model: models.first(),
             mode,
@@ -330,7 +330,7 @@ impl Throughline {
         let plan = self.plan();
         let agent = plan.agent(agent)?;
         offer::offer(offer::Asked {
-            plan: &plan,
+            user: &plan.user,
             agent,
             model: agent.models.first(),
             mode: mode.unwrap_or(agent.mode),

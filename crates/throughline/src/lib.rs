@@ -15,6 +15,7 @@
 //! never by a panic and never by an `Err` in mid-stream.
 
 pub mod config;
+pub mod inspect;
 pub mod known;
 pub mod memory;
 pub mod prompt;

@@ -2,10 +2,10 @@
 //! function for turns and for everybody who asks beforehand. R: L3, X5
 
 use crate::agent::Agent;
+use crate::clock::Clock;
 use crate::config::{Mode, Protocol};
 use crate::error::Error;
-use crate::plan::Plan;
-use crate::prompt::{self, Cache, Facts, Instructions, Key, ToolsText};
+use crate::prompt::{self, Cache, Facts, Instructions, Key, ToolsText, User};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -94,9 +94,35 @@ impl Offer {
     }
 }
 
+impl Agent {
+    /// What this agent would be told and offered now of the tools of a registry, without an application around it. Mode
+    /// and protocol are its own unless they are given. R: L3, X5
+    ///
+    /// # Errors
+    /// Its prompt cannot be rendered.
+    pub fn offer(
+        &self,
+        registry: &Registry,
+        user: &User,
+        mode: Option<Mode>,
+        protocol: Option<Protocol>,
+    ) -> Result<Offer, Error> {
+        offer(Asked {
+            user,
+            agent: self,
+            model: self.models.first(),
+            mode: mode.unwrap_or(self.mode),
+            protocol: protocol.unwrap_or(self.tool_call.protocol),
+            registry,
+            prompts: &Cache::default(),
+            now_ms: Clock::start().now(),
+        })
+    }
+}
+
 /// What [`offer`] has to know.
 pub(crate) struct Asked<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) user: &'a User,
     pub(crate) agent: &'a Agent,
     pub(crate) model: Option<&'a UpstreamChoice>,
     pub(crate) mode: Mode,
@@ -107,7 +133,7 @@ pub(crate) struct Asked<'a> {
 }
 
 pub(crate) fn offer(asked: Asked<'_>) -> Result<Offer, Error> {
-    let Asked { plan, agent, model, mode, protocol: wished, registry, prompts, now_ms } = asked;
+    let Asked { user, agent, model, mode, protocol: wished, registry, prompts, now_ms } = asked;
     let tools = &agent.tool_call;
     let protocol = match mode {
         Mode::Native | Mode::Auto => None,
@@ -129,14 +155,14 @@ pub(crate) fn offer(asked: Asked<'_>) -> Result<Offer, Error> {
             prompts.get(registry.fingerprint(), key, || ToolsText::new(protocol, &found))
         }
     };
-    let time_zone = plan.user.time_zone.clone().unwrap_or_else(TimeZone::system);
+    let time_zone = user.time_zone.clone().unwrap_or_else(TimeZone::system);
     // A clock that is beyond the year 9999 is told as the beginning of time.
     let now = Timestamp::from_millisecond(now_ms).unwrap_or_default().to_zoned(time_zone);
     let prompt = prompt::instructions(
         agent.prompt.as_ref(),
         &Facts {
             now: &now,
-            user: &plan.user.name,
+            user: &user.name,
             agent: &agent.name,
             model: &model.map(|model| format!("{}/{}", model.name, model.model)).unwrap_or_default(),
             mode,

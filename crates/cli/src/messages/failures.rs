@@ -118,6 +118,36 @@ pub fn nothing_to_approve(name: &str, closest: &[&str]) -> Failure {
     Failure::usage(format!("no changed definition of `{name}` waits"), "", remedy)
 }
 
+/// There is no text protocol of that name.
+pub fn no_such_protocol(name: &str) -> Failure {
+    let names = throughline::config::Protocol::NAMES.join(", ");
+    Failure::usage(
+        format!("there is no text protocol `{name}`"),
+        "",
+        format!("--protocol with one of {names}"),
+    )
+}
+
+/// The agent that was chosen is not there; the configuration has been read, so this does not occur.
+pub fn no_agent() -> Failure {
+    Failure::usage("there is no agent", "", "--agent NAME, or [agents.default] in throughline.toml")
+}
+
+/// A file cannot be read.
+pub fn file_failed(file: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("{} cannot be read", file.display()), error.to_string(), "is it text in UTF-8?")
+}
+
+/// Remembered answers cannot be read or written.
+pub fn memory(error: &throughline::memory::MemoryError) -> Failure {
+    Failure::usage(error.to_string(), "", "")
+}
+
+/// `tools remembered --forget` with a number that is not there.
+pub fn nothing_remembered(number: u64) -> Failure {
+    Failure::usage(format!("no answer of number {number} is remembered"), "", "throughline tools remembered")
+}
+
 /// Arguments of `tools call` are not JSON.
 pub fn arguments_not_json(error: &serde_json::Error) -> Failure {
     Failure::usage(

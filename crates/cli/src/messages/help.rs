@@ -15,7 +15,7 @@ Exit codes:
   1    wrong arguments, wrong configuration, or an input that cannot be read
   2    the turn ended in an error (the upstream failed, the stream broke)
   3    the answer was cut: a limit of tool rounds, or the length limit
-  4    `tools call`: the tool did not succeed
+  4    `tools call`: the tool did not succeed; `parse`: a call would be denied or not start
   130  stopped by Ctrl-C or SIGTERM
 
 Environment:
@@ -83,11 +83,25 @@ Examples:
 In the chat: /help lists the commands, Tab gives an example or completes, Alt-Enter makes a new line, Up recalls,
 Ctrl-C stops the reply (again: leaves), Ctrl-D leaves.";
 
+/// Long help of `parse`.
+pub const PARSE_HELP: &str = "\
+Shows each call with its place, its arguments and what would become of it: run, ask first, be denied, or not start
+(an unknown tool, one that is not offered, arguments that do not fit, a block that breaks the grammar). Nothing runs.
+Calls in the markup of other models (Hermes, DeepSeek, Kimi, ...) are found, too, and named as leaked.
+
+Examples:
+  throughline parse reply.txt
+  pbpaste | throughline parse
+  throughline parse --agent work --protocol vcp --json reply.txt | jq '.requests[] | {tool, outlook, why}'
+
+Exit codes: 0 no call is refused, 1 usage or configuration, 4 at least one would be denied or not start.";
+
 /// Long help of `tools`.
 pub const TOOLS_HELP: &str = "\
 Examples:
   throughline tools list
   throughline tools show demo.weather
+  throughline tools prompt --protocol vcp         what a model without tool calls is told
   throughline tools call demo.weather '{\"city\": \"Paris\"}'
   throughline tools call files.read '{\"path\": \"README.md\"}' --json
 

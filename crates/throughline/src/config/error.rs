@@ -54,31 +54,54 @@ impl std::error::Error for ConfigError {}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.message)?;
-        let margin = match &self.place {
-            Place::File { file, line, column, text, width } => {
-                let margin = " ".repeat(line.to_string().len());
-                write!(f, "\n{margin}--> {file}:{line}:{column}")?;
-                write!(f, "\n{margin} |\n{line} | {text}")?;
-                write!(f, "\n{margin} | {}{}", blank(text, column - 1), "^".repeat((*width).max(1)))?;
-                margin
-            }
-            Place::WholeFile { file } => {
-                write!(f, "\n --> {file}")?;
-                String::from(" ")
-            }
-            Place::Environment { variable } => {
-                write!(f, "\n --> environment variable {variable}")?;
-                String::from(" ")
-            }
-            Place::Given { name } => {
-                write!(f, "\n --> {name}")?;
-                String::from(" ")
-            }
-        };
+        write!(f, "{}\n{}", self.message, self.place)?;
         match &self.help {
-            Some(help) => write!(f, "\n{margin} = {help}"),
+            Some(help) => write!(f, "\n{} = {help}", self.place.margin()),
             None => Ok(()),
+        }
+    }
+}
+
+/// As compilers do it: an arrow, and the line with a caret under the place.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let margin = self.margin();
+        match self {
+            Place::File { file, line, column, text, width } => {
+                write!(f, "{margin}--> {file}:{line}:{column}")?;
+                write!(f, "\n{margin} |\n{line} | {text}")?;
+                write!(f, "\n{margin} | {}{}", blank(text, column - 1), "^".repeat((*width).max(1)))
+            }
+            Place::WholeFile { file } => write!(f, "{margin}--> {file}"),
+            Place::Environment { variable } => write!(f, "{margin}--> environment variable {variable}"),
+            Place::Given { name } => write!(f, "{margin}--> {name}"),
+        }
+    }
+}
+
+impl Place {
+    /// Bytes `span` of the text of a file.
+    pub fn in_file(file: &str, source: &str, span: Range<usize>) -> Self {
+        let start = floor(source, span.start);
+        let end = floor(source, span.end.max(start));
+        let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
+        let text = source[line_start..line_end].trim_end_matches('\r').to_owned();
+        Place::File {
+            file: file.to_owned(),
+            line: source[..start].matches('\n').count() + 1,
+            column: source[line_start..start].chars().count() + 1,
+            // A span over several lines is marked to the end of its first one.
+            width: source[start..end.min(line_end).max(start)].trim_end().chars().count().max(1),
+            text,
+        }
+    }
+
+    /// As wide as the number of the line: what stands under the place begins with it.
+    pub fn margin(&self) -> String {
+        match self {
+            Place::File { line, .. } => " ".repeat(line.to_string().len()),
+            _ => " ".to_owned(),
         }
     }
 }
@@ -86,19 +109,7 @@ impl fmt::Display for ConfigError {
 impl ConfigError {
     /// An error at bytes `span` of `source`.
     pub(crate) fn in_file(file: &str, source: &str, span: Range<usize>, message: impl Into<String>) -> Self {
-        let start = floor(source, span.start);
-        let end = floor(source, span.end.max(start));
-        let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
-        let text = source[line_start..line_end].trim_end_matches('\r').to_owned();
-        let place = Place::File {
-            file: file.to_owned(),
-            line: source[..start].matches('\n').count() + 1,
-            column: source[line_start..start].chars().count() + 1,
-            // A span over several lines is marked to the end of its first one.
-            width: source[start..end.min(line_end).max(start)].trim_end().chars().count().max(1),
-            text,
-        };
+        let place = Place::in_file(file, source, span);
         Self { message: message.into(), place, help: None }
     }
 
