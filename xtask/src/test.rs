@@ -3,6 +3,7 @@
 //! Always with cargo's own test runner, though others are faster: one path for everybody, documentation examples
 //! included, and what a test skips is printed.
 
+mod mcp;
 mod report;
 
 use crate::corpus::{self, Corpus};
@@ -25,6 +26,7 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
   spec       every requirement of this release has code and a test
   documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
+  mcp        real MCP servers and the protocol's conformance suite (skipped where npm, pip or a registry is missing)
   sim        a seeded sample of simulated turns
   corpus     recorded streams through `throughline decode`, if THROUGHLINE_VECTORS names them
 
@@ -45,13 +47,14 @@ enum Ended {
 
 type Check = fn() -> Result<Ended>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("format", format),
     ("clippy", clippy),
     ("arch", || arch::check().map(Ended::Passed)),
     ("spec", || spec::check().map(Ended::Passed)),
     ("documents", || documents::check().map(Ended::Passed)),
     ("tests", tests),
+    ("mcp", mcp::check),
     ("sim", || sim::sample(SEEDS).map(Ended::Passed)),
     ("corpus", corpus_through_the_command),
 ];
@@ -149,7 +152,8 @@ fn clippy() -> Result<Ended> {
 
 fn tests() -> Result<Ended> {
     let mut report = Report::default();
-    let program = Program::cargo().args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+    let words = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
+    let program = Program::cargo().args(words).env(mcp::VARIABLE, "");
     let status = program.lines(|line| {
         if report.take(line) {
             println!("{line}");

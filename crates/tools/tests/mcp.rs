@@ -10,10 +10,11 @@ mod world;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::Effect;
+use throughline_engine::{Effect, ToolAnswer, Wants};
 use throughline_tools::mcp::{Era, McpServer, Pins};
-use throughline_tools::{AgentCallable, SourceFault};
+use throughline_tools::{AgentCallable, Asker, SourceFault};
 use throughline_wire::{NotStarted, Outcome, Output, Started};
 use world::{World, fake_server, has, is_down, is_up};
 
@@ -343,6 +344,57 @@ async fn tools_that_run_as_tasks_only_are_not_offered() {
     let world = World::start(fake_server(&[])).await;
     world.until(is_up).await;
     assert!(!has(&world.toolbox, "fake.research"));
+    world.stop().await;
+}
+
+// R: L6
+#[tokio::test]
+async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile() {
+    let world = World::start(McpServer { timeout_ms: 600, ..fake_server(&[]) }).await;
+    world.until(is_up).await;
+    let (answered, answer) = tokio::sync::oneshot::channel::<ToolAnswer>();
+    let answer = Arc::new(tokio::sync::Mutex::new(Some(answer)));
+    let (mut call, _) = world.prepared("ask", json!({}));
+    call.asker = Asker::new(move |question| {
+        let answer = answer.clone();
+        async move {
+            assert_eq!(question.message, "The MCP server `fake` asks: Which colour?");
+            let Wants::Form { schema } = question.wants else { panic!("no form") };
+            assert_eq!(schema["properties"]["colour"]["enum"], json!(["red", "green"]));
+            answer.lock().await.take().unwrap().await.unwrap()
+        }
+    });
+    let asking = tokio::spawn(world.running(call));
+    world.logged("called: ask").await;
+    // Longer than the call may be silent: other calls go on, and the person thinks.
+    text(&world.call("steps", json!({"steps": 10, "pause_ms": 150})).await);
+    answered.send(ToolAnswer::Accept { content: Some(json!({"colour": "red"})) }).unwrap();
+    let told: Value = serde_json::from_str(&text(&asking.await.unwrap())).unwrap();
+    let content = json!({"colour": "red", "shade": "dark"});
+    assert_eq!(told, json!({"action": "accept", "content": content}), "with the form's own default");
+
+    // Nobody there: declined, and the call goes on.
+    let told: Value = serde_json::from_str(&text(&world.call("ask", json!({})).await)).unwrap();
+    assert_eq!(told, json!({"action": "decline"}));
+    world.stop().await;
+}
+
+// R: L6
+#[tokio::test]
+async fn a_server_of_the_newer_revision_asks_by_answering_that_it_needs_to_know() {
+    let world = World::start(fake_server(&[("ERA", "modern")])).await;
+    world.until(is_up).await;
+    for (answer, action) in
+        [(ToolAnswer::Accept { content: None }, "accept"), (ToolAnswer::Decline, "decline")]
+    {
+        let (mut call, _) = world.prepared("ask_again", json!({}));
+        call.asker = Asker::new(move |question| {
+            assert_eq!(question.wants, Wants::Url { url: "https://example.com/sign-in".into() });
+            std::future::ready(answer.clone())
+        });
+        let told: Value = serde_json::from_str(&text(&world.running(call).await)).unwrap();
+        assert_eq!(told, json!({"action": action}));
+    }
     world.stop().await;
 }
 

@@ -9,6 +9,7 @@ use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Refusal {
     pub(crate) message: String,
     pub(crate) remedy: Option<String>,
-    /// It may answer to the other revision: its connection ended at our first words.
+    /// It may answer to the other revision.
     pub(crate) is_deaf_to_discovery: bool,
 }
 
@@ -129,11 +130,13 @@ async fn start(
     let transport = AsyncRwTransport::new_client(ours, stdin).with_max_line_length(stdio::MESSAGE_BYTES_MAX);
     let shaking = Handler::new(name).serve_with_lifecycle(transport, lifecycle(era));
     let mut child = Child { running, _pump: pump, _ear: ear, said };
-    match shaken(timeout_at(until, shaking).await, settings) {
+    let result = timeout_at(until, shaking).await;
+    let has_ended = matches!(result, Ok(Err(ClientInitializeError::ConnectionClosed(_))));
+    match shaken(result, settings) {
         Ok(service) => Ok(Connection { session: Session::new(service, task_only), child: Some(child) }),
         Err(refusal) => {
             let ended = child.end().await;
-            let message = match refusal.is_deaf_to_discovery {
+            let message = match has_ended {
                 true => child.said.behind(&format!("the program {ended} before it had shaken hands")),
                 false => child.said.behind(&refusal.message),
             };
@@ -189,7 +192,7 @@ fn shaken(
             ));
         }
     };
-    let is_deaf_to_discovery = matches!(error, ClientInitializeError::ConnectionClosed(_));
+    let is_deaf_to_discovery = is_deaf_to_discovery(&error);
     let remedy = match &error {
         error if error.is_authorization_required() => {
             "It wants a key: headers = { Authorization = \"$NAME_OF_A_VARIABLE\" }, with `Bearer …` in the variable."
@@ -202,6 +205,27 @@ fn shaken(
         error => causes(error),
     };
     Err(Refusal { is_deaf_to_discovery, ..Refusal::new(message, remedy) })
+}
+
+/// A server that was written before the probe may answer it with anything, and the SDK tries the older handshake only
+/// after the answers that it expects. What the probe is not to blame for: an address that cannot be reached, a missing
+/// key, no revision in common.
+fn is_deaf_to_discovery(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => true,
+        ClientInitializeError::TransportError { error: transport, context } => {
+            let is_unreachable = matches!(
+                transport.error.downcast_ref(),
+                Some(StreamableHttpError::<reqwest::Error>::Client(_))
+            );
+            context.contains("discover") && !is_unreachable && !error.is_authorization_required()
+        }
+        _ => false,
+    }
 }
 
 fn lifecycle(era: Era) -> ClientLifecycleMode {

@@ -2,10 +2,85 @@
 
 use crate::context::ToolContext;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use throughline_engine::{ToolAnswer, ToolQuestion};
 
-/// Puts a question to whoever watches the call. Nobody there, a form that cannot be read, or an address that cannot be
-/// opened safely: declined.
+/// Puts a question to whoever watches the call. Nobody there, a form that cannot be read, or an address that is none for a
+/// browser: no answer.
+// R: L6
 pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitRequestParams) -> ElicitResult {
-    let _ = (server, context, question);
-    ElicitResult::new(ElicitationAction::Decline)
+    let Some(question) = in_our_words(server, question) else {
+        return ElicitResult::new(ElicitationAction::Decline);
+    };
+    match context.ask(question).await {
+        ToolAnswer::Accept { content } => {
+            let accepted = ElicitResult::new(ElicitationAction::Accept);
+            match content {
+                Some(content) => accepted.with_content(content),
+                None => accepted,
+            }
+        }
+        ToolAnswer::Decline => ElicitResult::new(ElicitationAction::Decline),
+        ToolAnswer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+    }
+}
+
+/// Who asks is said in front: it is the server, and not the program that the person knows.
+fn in_our_words(server: &str, question: ElicitRequestParams) -> Option<ToolQuestion> {
+    let said = |message: &str| format!("The MCP server `{server}` asks: {message}");
+    match question {
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+            Some(ToolQuestion::form(said(&message), serde_json::to_value(requested_schema).ok()?))
+        }
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+            let parsed = url::Url::parse(&url).ok()?;
+            let is_for_a_browser = match parsed.scheme() {
+                "https" => true,
+                // A page of a program on this machine.
+                "http" => matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")),
+                _ => false,
+            };
+            is_for_a_browser.then(|| ToolQuestion::url(said(&message), parsed))
+        }
+        // The enum may grow with the protocol.
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use throughline_engine::Wants;
+
+    fn url_of(url: &str) -> Option<String> {
+        let question = json!({"mode": "url", "message": "Sign in", "url": url, "elicitationId": "1"});
+        match in_our_words("files", serde_json::from_value(question).unwrap())?.wants {
+            Wants::Url { url } => Some(url),
+            Wants::Form { .. } => panic!("a form"),
+        }
+    }
+
+    #[test]
+    fn a_form_is_asked_in_the_name_of_its_server() {
+        let schema: Value = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        let question = json!({"mode": "form", "message": "Who are you?", "requestedSchema": schema});
+        let asked = in_our_words("files", serde_json::from_value(question).unwrap()).unwrap();
+        assert_eq!(asked.message, "The MCP server `files` asks: Who are you?");
+        assert_eq!(asked.wants, Wants::Form { schema });
+    }
+
+    // R: R4
+    #[test]
+    fn only_addresses_for_a_browser_are_shown() {
+        for good in
+            ["https://example.com/in", "http://localhost:8080/in", "http://127.0.0.1/in", "http://[::1]/in"]
+        {
+            assert_eq!(url_of(good).as_deref(), Some(good));
+        }
+        for bad in
+            ["http://example.com/in", "file:///etc/passwd", "javascript:alert(1)", "not a url", "ssh://a/"]
+        {
+            assert_eq!(url_of(bad), None, "{bad}");
+        }
+    }
 }

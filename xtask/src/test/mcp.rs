@@ -1,0 +1,90 @@
+//! Real MCP servers from their public packages: installed once, pinned, and run by their tests.
+
+use super::{Ended, report::Report};
+use crate::fault::fault;
+use crate::program::Program;
+use crate::repository;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What pins the packages, in the repository.
+const PINS: &str = "crates/tools/tests/mcp";
+const FILES: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
+/// Names the folder of the packages to the tests. Empty: another check runs them.
+pub const VARIABLE: &str = "THROUGHLINE_MCP_SERVERS";
+
+pub fn check() -> Result<Ended> {
+    let folder = match installed()? {
+        Ok(folder) => folder,
+        Err(why) => return Ok(Ended::Skipped(why)),
+    };
+    let mut report = Report::default();
+    // Of the whole workspace, so that the same features are chosen and nothing is built twice.
+    let words = ["test", "--workspace", "--test", "mcp_servers", "--", "--show-output"];
+    let status = Program::cargo().args(words).env(VARIABLE, &folder).lines(|line| {
+        if report.take(line) {
+            println!("{line}");
+        }
+    })?;
+    report.is_success = status.success();
+    Ok(Ended::Tests(report))
+}
+
+/// The folder of the packages, or why they cannot be had.
+fn installed() -> Result<Result<PathBuf, String>> {
+    let folder = target()?.join("mcp");
+    let done = folder.join("installed");
+    let wanted = pins(&repository::root().join(PINS))?;
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(Ok(folder));
+    }
+    for (program, package) in [("npm", "Node.js with npm"), ("python3", "Python 3 with venv")] {
+        if !Program::new(program).args(["--version"]).works() {
+            return Ok(Err(format!("{package} is not installed")));
+        }
+    }
+    println!("installing MCP servers into {}", folder.display());
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    for file in FILES {
+        fs::copy(repository::root().join(PINS).join(file), folder.join(file))
+            .with_context(|| format!("{PINS}/{file} cannot be copied"))?;
+    }
+    let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
+    let (place, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
+    let npm = ["ci", "--prefix", &place, "--no-audit", "--no-fund", "--loglevel=error"];
+    let steps = [
+        Program::new("npm").args(npm),
+        Program::new("python3").args(["-m", "venv", &venv]),
+        Program::new(&pip).args([
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-r",
+            &path("requirements.txt"),
+        ]),
+    ];
+    for step in steps {
+        // A registry that cannot be reached is nothing that the project could mend.
+        if let Err(error) = step.run() {
+            return Ok(Err(format!("the packages cannot be installed: {error}")));
+        }
+    }
+    fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
+    Ok(Ok(folder))
+}
+
+fn pins(folder: &Path) -> Result<String> {
+    let read = |file: &&str| {
+        fs::read_to_string(folder.join(file)).with_context(|| format!("{PINS}/{file} cannot be read"))
+    };
+    Ok(FILES.iter().map(read).collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// Where cargo builds.
+fn target() -> Result<PathBuf> {
+    let text = Program::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
+    let metadata: serde_json::Value = serde_json::from_str(&text)?;
+    let folder = metadata["target_directory"].as_str().map(PathBuf::from);
+    folder.ok_or_else(|| fault("cargo does not say where it builds", "see `cargo metadata`"))
+}
