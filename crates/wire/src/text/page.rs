@@ -129,10 +129,16 @@ impl Page {
         *self = Self { zone: Zone::Thinking(closing), ..Self::default() };
     }
 
-    fn part(&mut self, part: &[u8]) {
-        if part.is_empty() {
-            return;
+    /// Takes text without `<`, backticks, tildes and line breaks.
+    #[inline]
+    pub(super) fn part(&mut self, part: &[u8]) {
+        let says_nothing = self.lead == Lead::Begun && self.run.is_none() && !self.closes;
+        if !says_nothing && !part.is_empty() {
+            self.part_of_line(part);
         }
+    }
+
+    fn part_of_line(&mut self, part: &[u8]) {
         if self.run.is_some() {
             self.settle_run();
         }

@@ -123,6 +123,12 @@ pub(super) struct Place {
 impl Place {
     pub(super) const START: Self = Self { at: 0, line: 1, column: 1 };
 
+    /// Over text without a line break.
+    fn advance_in_line(&mut self, bytes: usize, characters: usize) {
+        self.at += bytes;
+        self.column = self.column.saturating_add(u32::try_from(characters).unwrap_or(u32::MAX));
+    }
+
     pub(super) fn advance(&mut self, text: &str) {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         self.at += text.len();
@@ -165,6 +171,8 @@ impl Out<'_> {
 /// Reads one reply.
 pub(super) struct Scanner<G> {
     grammar: G,
+    /// [`Self::is_calm`], as it was after the last piece.
+    calm: bool,
     mode: Mode,
     trust: After,
     page: Page,
@@ -202,10 +210,56 @@ enum Next {
     Block(usize),
 }
 
+/// What stands in a plain piece of text.
+struct Survey {
+    has_line_break: bool,
+    characters: usize,
+}
+
+/// Up to here one pass over the bytes beats several that use SIMD: most deltas are a few bytes long.
+const SHORT_BYTES: usize = 48;
+
+impl Survey {
+    /// `None` if there is a `<`, a backtick or a tilde.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > SHORT_BYTES {
+            let is_plain = memchr::memchr3(b'<', b'`', b'~', bytes).is_none();
+            return is_plain.then_some(Self { has_line_break: true, characters: 0 });
+        }
+        let (mut classes, mut characters) = (0, 0);
+        for byte in bytes {
+            let class = CLASSES[usize::from(*byte)];
+            classes |= class;
+            characters += usize::from(class & CONTINUATION == 0);
+        }
+        let has_line_break = classes & LINE_BREAK != 0;
+        (classes & MARK == 0).then_some(Self { has_line_break, characters })
+    }
+}
+
+const MARK: u8 = 1;
+const LINE_BREAK: u8 = 2;
+const CONTINUATION: u8 = 4;
+
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0x80;
+    while byte < 0xc0 {
+        classes[byte] = CONTINUATION;
+        byte += 1;
+    }
+    classes[b'<' as usize] = MARK;
+    classes[b'`' as usize] = MARK;
+    classes[b'~' as usize] = MARK;
+    classes[b'\n' as usize] = LINE_BREAK;
+    classes
+};
+
 impl<G: Grammar> Scanner<G> {
     pub(super) fn new(grammar: G) -> Self {
         Self {
             grammar,
+            calm: true,
             mode: Mode::Page,
             trust: After::Clear,
             page: Page::default(),
@@ -477,16 +531,24 @@ impl<G: Grammar> Scanner<G> {
 
 impl<G: Grammar> TextScanner for Scanner<G> {
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(Scanned<'_>)) {
-        if self.is_calm() && memchr::memchr3(b'<', b'`', b'~', text.as_bytes()).is_none() {
-            if !text.is_empty() {
+        if self.calm
+            && let Some(survey) = Survey::of(text.as_bytes())
+        {
+            if survey.has_line_break {
                 self.page.plain(text);
                 self.place.advance(text);
-                self.shown.pass(text);
+            } else {
+                self.page.part(text.as_bytes());
+                self.place.advance_in_line(text.len(), survey.characters);
+            }
+            self.shown.pass(text);
+            if !text.is_empty() {
                 sink(Scanned::Text(text));
             }
             return;
         }
         self.feed(text, Rest::MayCome, sink);
+        self.calm = self.is_calm();
     }
 
     fn finish(&mut self, sink: &mut dyn FnMut(Scanned<'_>)) {

@@ -246,8 +246,14 @@ impl Whole<'_> {
 
     /// The next place from `at` where something may stand.
     fn stop(&self, at: usize, end: usize) -> Option<usize> {
+        let ahead = &self.text[at.min(end)..end];
+        let mark = memchr::memchr(b'<', ahead.as_bytes());
         let leftovers = if self.tainted { self.grammar.leftover_characters() } else { &[] };
-        self.text[at.min(end)..end].find(|c| c == '<' || leftovers.contains(&c)).map(|offset| at + offset)
+        let leftover = match leftovers {
+            [] => None,
+            leftovers => ahead[..mark.unwrap_or(ahead.len())].find(leftovers),
+        };
+        leftover.or(mark).map(|offset| at + offset)
     }
 
     /// Start markers in a stretch where nothing runs.
