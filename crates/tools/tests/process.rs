@@ -158,6 +158,29 @@ async fn a_killed_supervisor_takes_its_child_with_it() {
     until(&tag, "after the supervisor", <[String]>::is_empty).await;
 }
 
+// A supervisor that its child has stopped hears what it is told all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_supervisor_is_woken() {
+    let tag = unique("stopped supervisor");
+    let mut program = shell(
+        Some(helper()),
+        &tag,
+        &format!("trap '' TERM; env -i setsid sleep {tag}1 & kill -STOP $PPID; echo ready; sleep {tag}2; :"),
+    );
+    // Landlock would not let it.
+    program.sandbox.mode = SandboxMode::Off;
+    for end in [End::Drop, End::Stop] {
+        let mut running = program.start().unwrap();
+        assert_eq!(first_line(&mut running).await, "ready\n");
+        until(&format!("sleep {tag}1"), "it has started", |found| !found.is_empty()).await;
+        match end {
+            End::Drop => drop(running),
+            End::Stop => drop(running.stop().await.unwrap()),
+        }
+        until(&tag, "after the stopped supervisor", <[String]>::is_empty).await;
+    }
+}
+
 // We are killed with SIGKILL, and can do nothing any more.
 #[tokio::test]
 async fn a_child_does_not_outlive_us() {

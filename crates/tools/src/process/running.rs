@@ -65,8 +65,9 @@ enum Watched {
     ByUs,
 }
 
-/// How much longer than the grace a supervisor may take before it is taken for dead.
-const SUPERVISOR_WAIT: Duration = Duration::from_millis(400);
+/// How much longer than the grace a supervisor may take before it is taken for dead: much, since it knows its descendants
+/// best, and whoever has no time for that drops the child, which leaves it to the supervisor.
+const SUPERVISOR_WAIT: Duration = Duration::from_secs(3);
 /// How often what carries the mark is looked for, at most.
 #[cfg(unix)]
 const SWEEPS_MAX: usize = 20;
@@ -241,7 +242,7 @@ impl Running {
         let Some(pid) = self.pid() else { return };
         // It may have ended in this moment, which is what is wanted.
         let _ = match self.watched {
-            Watched::BySupervisor => kill_process(pid, Signal::TERM),
+            Watched::BySupervisor => tell_supervisor(pid, Signal::TERM),
             Watched::ByUs => kill_process_group(pid, Signal::TERM),
         };
     }
@@ -253,14 +254,23 @@ impl Running {
 
     #[cfg(unix)]
     fn kill_group(&self) {
-        // A supervisor leads a group of its own, which the child is not in.
-        if let (Some(pid), Watched::ByUs) = (self.pid(), self.watched) {
-            let _ = kill_process_group(pid, Signal::KILL);
+        match (self.pid(), self.watched) {
+            (Some(pid), Watched::ByUs) => drop(kill_process_group(pid, Signal::KILL)),
+            // While it lives, its descendants are known by it, and nobody else would find those without a mark.
+            (Some(pid), Watched::BySupervisor) => sweep::kill_descendants_of(pid),
+            (None, _) => {}
         }
     }
 
     #[cfg(not(unix))]
     fn kill_group(&self) {}
+}
+
+/// A child may have stopped its supervisor (SIGSTOP), which hears nothing then.
+#[cfg(unix)]
+fn tell_supervisor(pid: Pid, signal: Signal) -> rustix::io::Result<()> {
+    kill_process(pid, signal)?;
+    kill_process(pid, Signal::CONT)
 }
 
 impl Drop for Running {
@@ -271,7 +281,7 @@ impl Drop for Running {
         #[cfg(unix)]
         match (self.pid(), self.watched) {
             // It kills at once, and does not need us for it.
-            (Some(pid), Watched::BySupervisor) => drop(kill_process(pid, Signal::USR1)),
+            (Some(pid), Watched::BySupervisor) => drop(tell_supervisor(pid, Signal::USR1)),
             (pid, Watched::ByUs) => {
                 if let Some(pid) = pid {
                     let _ = kill_process_group(pid, Signal::KILL);

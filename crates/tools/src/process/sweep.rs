@@ -71,6 +71,13 @@ pub(super) fn descendants_of(root: Pid) -> Vec<Process> {
     descendants(&all(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
 
+/// Kills what descends from a process, not the process itself.
+pub(super) fn kill_descendants_of(root: Pid) {
+    for process in descendants_of(root) {
+        let _ = kill_process(process.pid, Signal::KILL);
+    }
+}
+
 /// Sends a signal to processes, and to their groups: a group is signalled as a whole, so that nothing in it can fork
 /// away in between. `own_group` is spared.
 pub(super) fn signal(processes: &[Process], signal: Signal, own_group: i32) {
