@@ -1,16 +1,17 @@
 //! Questions to whoever sits at a terminal, answered by lines.
 
 use crate::chat::answering;
-use crate::chat::dialog::{Reply, Told, remembered};
+use crate::chat::dialog::{Reply, remembered};
 use crate::chat::form::Filled;
 use crate::chat::question::{Question, Wants, edited};
 use crate::chat::transcript::{Reasoning, Transcript};
 use crate::messages::Words;
 use crate::plain::for_terminal;
-use serde_json::Value;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
-use throughline::{Answer, Decision, Event, Remember, Scope, Throughline, TurnControl};
+use throughline::{
+    Answer, Decision, Event, EventKind, Remember, Scope, Throughline, ToolAnswer, TurnControl,
+};
 use throughline_engine::{ApprovalId, Constraints};
 use tokio::sync::mpsc;
 
@@ -55,8 +56,14 @@ impl Asking {
     /// Takes an event; prints the question that is to be answered next.
     pub async fn take(&mut self, event: &Event) {
         self.turn.apply(event);
+        if let EventKind::Problem { code, excerpt, .. } = &event.kind
+            && matches!(code.as_str(), "invalid_edit" | "stale_answer")
+        {
+            eprintln!("✘ {}", for_terminal(excerpt));
+            self.prompt();
+        }
         if self.all && self.turn.questions().iter().any(Question::is_approval) {
-            answering::answer(&self.control, Reply::ApproveAll).await;
+            let _ = answering::answer(&self.control, Reply::ApproveAll).await;
         }
         let next = self.turn.questions().iter().find(|question| !self.all || !question.is_approval());
         let id = next.map(|question| question.id.clone());
@@ -76,20 +83,24 @@ impl Asking {
         let reply = match &question.wants {
             Wants::Approval { .. } => self.decided(&question, line),
             Wants::Fields(_) => self.told(&question, line),
-            Wants::Address(_) => match line.trim() {
-                "a" | "y" => Ok(Some(Reply::Told(
-                    question.id.clone(),
-                    Told::Accept(Value::Object(Default::default())),
-                ))),
-                "d" | "n" | "" => Ok(Some(Reply::Told(question.id.clone(), Told::Decline))),
-                "x" => Ok(Some(Reply::Told(question.id.clone(), Told::Cancel))),
-                _ => Err(self.words.not_understood().to_owned()),
-            },
+            Wants::Address(_) => {
+                let told = |answer| Ok(Some(Reply::Told(question.id.clone(), answer)));
+                match line.trim() {
+                    "a" | "y" => told(ToolAnswer::Accept { content: None }),
+                    "d" | "n" | "" => told(ToolAnswer::Decline),
+                    "x" => told(ToolAnswer::Cancel),
+                    _ => Err(self.words.not_understood().to_owned()),
+                }
+            }
         };
         match reply {
             Ok(Some(reply)) => {
                 self.all |= reply == Reply::ApproveAll;
-                answering::answer(&self.control, reply).await;
+                if let Err(why) = answering::answer(&self.control, reply).await {
+                    self.filled = Filled::default();
+                    eprintln!("✘ {}", for_terminal(&why));
+                    self.prompt();
+                }
             }
             Ok(None) => self.prompt(),
             Err(why) => {
@@ -104,9 +115,10 @@ impl Asking {
         let Some(question) = self.question().cloned() else { return };
         let reply = match question.wants {
             Wants::Approval { .. } => Reply::Decide(question.id, Answer::deny(self.words.not_asked())),
-            Wants::Fields(_) | Wants::Address(_) => Reply::Told(question.id, Told::Decline),
+            Wants::Fields(_) | Wants::Address(_) => Reply::Told(question.id, ToolAnswer::Decline),
         };
-        answering::answer(&self.control, reply).await;
+        // Declined or denied: nothing in it can fail to fit.
+        let _ = answering::answer(&self.control, reply).await;
     }
 
     fn question(&self) -> Option<&Question> {
@@ -177,13 +189,13 @@ impl Asking {
         let Wants::Fields(form) = &question.wants else { return Ok(None) };
         let told = |told| Ok(Some(Reply::Told(question.id.clone(), told)));
         match line.trim() {
-            "!" => return told(Told::Decline),
-            "!!" => return told(Told::Cancel),
+            "!" => return told(ToolAnswer::Decline),
+            "!!" => return told(ToolAnswer::Cancel),
             line => self.filled.take(form, line, self.words)?,
         }
         match self.filled.next(form) {
             Some(_) => Ok(None),
-            None => told(Told::Accept(self.filled.answer(form))),
+            None => told(ToolAnswer::Accept { content: Some(self.filled.answer(form)) }),
         }
     }
 }

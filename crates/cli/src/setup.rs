@@ -5,17 +5,20 @@ use crate::data;
 use crate::exit::Failure;
 use crate::messages::{self, Words};
 use crate::terminal::text::{Ink, revealing};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
 use throughline::memory::{InFile, InMemory, Memory};
 use throughline::{Approval, Throughline, Upstream};
+use throughline_engine::{Ruling, explain};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::{Helper, Surroundings};
 use throughline_tools::{Registry, SourceFault, Toggle, Tool, Toolbox};
-use throughline_wire::Transfer;
+use throughline_wire::{Arguments, Transfer};
 
 /// Read when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
@@ -57,6 +60,8 @@ pub enum Verdict {
     Runs,
     /// A person is asked.
     Asks,
+    /// It is refused.
+    Denied,
 }
 
 impl Verdict {
@@ -65,6 +70,7 @@ impl Verdict {
         match self {
             Self::Runs => words.tool_runs(),
             Self::Asks => words.tool_asks_first(),
+            Self::Denied => words.tool_denied(),
         }
     }
 
@@ -73,6 +79,7 @@ impl Verdict {
         match self {
             Self::Runs => Ink::Green,
             Self::Asks => Ink::Yellow,
+            Self::Denied => Ink::Red,
         }
     }
 }
@@ -90,24 +97,22 @@ pub struct SourceState {
 impl World {
     /// Every source that tools come from.
     pub fn sources(&self) -> Vec<SourceState> {
-        let mut sources = std::collections::BTreeMap::<String, usize>::new();
+        let state = |name: &String| SourceState { name: name.clone(), tools: 0, faults: Vec::new() };
+        let mut sources: BTreeMap<String, SourceState> =
+            self.app.toolbox().sources().iter().map(|name| (name.clone(), state(name))).collect();
         for tool in self.app.tools().iter() {
-            *sources.entry(tool.spec().source.clone()).or_default() += 1;
+            let name = &tool.spec().source;
+            sources.entry(name.clone()).or_insert_with(|| state(name)).tools += 1;
         }
-        let faults = self.app.faults();
-        for fault in &faults {
-            sources.entry(fault.source.clone()).or_default();
-        }
-        let state = |(name, tools): (String, usize)| {
-            let own = faults.iter().filter(|fault| fault.source == name);
-            let said = |fault: &SourceFault| {
-                let tool = fault.tool.as_ref().map(|tool| format!("{tool}: ")).unwrap_or_default();
-                (format!("{tool}{}", fault.message), fault.remedy.clone())
+        for fault in self.app.faults() {
+            let what = match &fault.tool {
+                Some(tool) => format!("{tool}: {}", fault.message),
+                None => fault.message,
             };
-            let faults = own.map(said).collect();
-            SourceState { name, tools, faults }
-        };
-        sources.into_iter().map(state).collect()
+            let source = sources.entry(fault.source.clone()).or_insert_with(|| state(&fault.source));
+            source.faults.push((what, fault.remedy));
+        }
+        sources.into_values().collect()
     }
 
     /// Nobody but the demo model answers.
@@ -123,10 +128,20 @@ impl World {
         if agent.tool_call.tools == Toggle::Off {
             return Vec::new();
         }
+        let policy = agent.policy();
         let offered = self.app.tools().offered(&agent.tool_call.toggles).into_iter().map(|tool| Offered {
             name: tool.name.to_string(),
-            effect: format!("{:?}", tool.effect).to_lowercase(),
-            verdict: if tool.effect.may_start_early() { Verdict::Runs } else { Verdict::Asks },
+            effect: tool.effect.name().to_owned(),
+            verdict: match explain(
+                &tool,
+                &Arguments::from_value(Value::Object(Default::default())),
+                &policy,
+                &[],
+            ) {
+                Ruling::Allow { .. } => Verdict::Runs,
+                Ruling::Ask { .. } => Verdict::Asks,
+                Ruling::Deny { .. } => Verdict::Denied,
+            },
             source: tool.source.clone(),
             description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
         });

@@ -2,7 +2,7 @@
 
 use super::dialog::Reply;
 use super::queue::Queued;
-use throughline::{Decision, Throughline, TurnControl};
+use throughline::{Decision, Throughline, ToolAnswered, TurnControl};
 use throughline_engine::UserMessageId;
 use throughline_wire::{Arguments, ToolName};
 
@@ -18,16 +18,29 @@ pub fn check(app: &Throughline, tool: &str, reply: &Reply) -> Result<(), String>
 }
 
 /// Answers. Whether the turn took it is told by its events.
-pub async fn answer(control: &TurnControl, reply: Reply) {
+///
+/// # Errors
+/// Why what was filled in does not fit: the question is still open.
+pub async fn answer(control: &TurnControl, reply: Reply) -> Result<(), String> {
     let _ = match reply {
         Reply::Decide(id, answer) => control.answer_with(id, answer).await,
         Reply::ApproveAll => control.answer_all(Decision::Approve, None).await,
-        Reply::Told(..) => return,
+        Reply::Told(id, answer) => {
+            return match control.answer_tool(id, answer).await {
+                ToolAnswered::DoesNotFit { message } => Err(message),
+                ToolAnswered::Taken | ToolAnswered::NotOpen | ToolAnswered::TurnIsOver => Ok(()),
+            };
+        }
     };
+    Ok(())
 }
 
-/// Sends a message into the turn. R: T14
-pub async fn say(_control: &TurnControl, _queued: Queued) {}
+/// Sends a message into the turn. What it does not take in stays in the queue and begins the next one. R: T14
+pub async fn say(control: &TurnControl, queued: Queued) {
+    let _ = control.say_as(queued.id, queued.text, queued.when).await;
+}
 
-/// Takes it back. R: T14
-pub async fn take_back(_control: &TurnControl, _id: UserMessageId) {}
+/// Takes it back. One that was taken in meanwhile is in the events. R: T14
+pub async fn take_back(control: &TurnControl, id: UserMessageId) {
+    let _ = control.take_back(id).await;
+}

@@ -7,8 +7,7 @@ use crate::terminal::line_editor::{Edit, Had, LineEditor};
 use crate::terminal::painter::CursorAt;
 use crate::terminal::text::{Ink, Line, Style, revealing, width};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use serde_json::Value;
-use throughline::{Answer, Decision, Remember, Scope};
+use throughline::{Answer, Decision, Remember, Scope, ToolAnswer};
 use throughline_engine::{ApprovalId, Constraints};
 
 /// Lines of an editor for arguments; longer ones scroll in it.
@@ -22,18 +21,7 @@ pub enum Reply {
     /// Run this one and all that ask in this turn.
     ApproveAll,
     /// What the tool wanted to know.
-    Told(ApprovalId, Told),
-}
-
-/// What a tool is told.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Told {
-    /// This.
-    Accept(Value),
-    /// The person does not want to say.
-    Decline,
-    /// The person does not want the tool to go on.
-    Cancel,
+    Told(ApprovalId, ToolAnswer),
 }
 
 /// What a key came to.
@@ -120,8 +108,9 @@ impl Dialog {
 
     /// The answer was not taken: what was edited comes back to the editor, with everything that was written.
     pub fn refuse(&mut self, why: String) {
-        let edited = self.stage == Stage::Editing || self.sent == Some(Stage::Editing);
-        self.stage = if edited { Stage::Editing } else { Stage::Choosing };
+        if let Some(stage) = self.sent.take() {
+            self.stage = stage;
+        }
         self.fault = Some(why);
     }
 
@@ -171,9 +160,9 @@ impl Dialog {
                 let Wants::Approval { arguments } = &question.wants else { return Pressed::Ignored };
                 self.write(Stage::Editing, &editable(arguments))
             }
-            (KeyCode::Char('a' | 'y'), false) => self.tell(Told::Accept(Value::Object(Default::default()))),
-            (KeyCode::Char('d' | 'n'), false) => self.tell(Told::Decline),
-            (KeyCode::Char('x'), false) => self.tell(Told::Cancel),
+            (KeyCode::Char('a' | 'y'), false) => self.tell(ToolAnswer::Accept { content: None }),
+            (KeyCode::Char('d' | 'n'), false) => self.tell(ToolAnswer::Decline),
+            (KeyCode::Char('x'), false) => self.tell(ToolAnswer::Cancel),
             _ => Pressed::Ignored,
         }
     }
@@ -220,9 +209,9 @@ impl Dialog {
                 self.editor.fill(&before);
             }
             (KeyCode::Char('d'), Some(_)) if control && self.editor.is_empty() => {
-                return self.tell(Told::Decline);
+                return self.tell(ToolAnswer::Decline);
             }
-            (KeyCode::Char('x'), Some(_)) if control => return self.tell(Told::Cancel),
+            (KeyCode::Char('x'), Some(_)) if control => return self.tell(ToolAnswer::Cancel),
             (KeyCode::Char('g'), None) if control && self.stage == Stage::Editing => {
                 return Pressed::EditOutside(self.editor.text().to_owned());
             }
@@ -272,9 +261,9 @@ impl Dialog {
     fn sending(&mut self, code: KeyCode, question: &Question) -> Pressed {
         let Wants::Fields(form) = &question.wants else { return Pressed::Ignored };
         match code {
-            KeyCode::Enter => self.tell(Told::Accept(self.filled.answer(form))),
-            KeyCode::Char('d') => self.tell(Told::Decline),
-            KeyCode::Char('x') => self.tell(Told::Cancel),
+            KeyCode::Enter => self.tell(ToolAnswer::Accept { content: Some(self.filled.answer(form)) }),
+            KeyCode::Char('d') => self.tell(ToolAnswer::Decline),
+            KeyCode::Char('x') => self.tell(ToolAnswer::Cancel),
             KeyCode::Esc if form.fields.is_empty() => Pressed::Later,
             KeyCode::Esc => {
                 let before = self.filled.back(form, self.words);
@@ -301,7 +290,7 @@ impl Dialog {
         self.send(Reply::Decide(self.id.clone(), answer.for_arguments(question.arguments_hash.clone())))
     }
 
-    fn tell(&mut self, told: Told) -> Pressed {
+    fn tell(&mut self, told: ToolAnswer) -> Pressed {
         self.send(Reply::Told(self.id.clone(), told))
     }
 
@@ -366,6 +355,7 @@ impl Dialog {
                     lines.extend(self.fault_lines(columns));
                     lines.extend(Line::new(words.form_keys(), Style::DIM).wrapped(columns));
                 } else {
+                    lines.extend(self.fault_lines(columns));
                     lines.extend(bold(words.form_send()));
                 }
             }
@@ -540,19 +530,31 @@ mod tests {
     fn a_tools_question_is_a_form() {
         let fields = fields();
         let told = |told| Pressed::Reply(Reply::Told("q".into(), told));
-        check(&fields, "Ada⏎⏎⏎", told(Told::Accept(json!({"name": "Ada", "seats": 2}))));
-        check(&fields, "Ada⏎x⏎⌫3⏎⏎", told(Told::Accept(json!({"name": "Ada", "seats": 3}))));
-        check(&fields, "Ada⏎⎋Bo⏎⏎⏎", told(Told::Accept(json!({"name": "AdaBo", "seats": 2}))));
-        check(&fields, "^d", told(Told::Decline));
-        check(&fields, "Ada^x", told(Told::Cancel));
-        check(&fields, "Ada⏎⏎d", told(Told::Decline));
+        check(
+            &fields,
+            "Ada⏎⏎⏎",
+            told(ToolAnswer::Accept { content: Some(json!({"name": "Ada", "seats": 2})) }),
+        );
+        check(
+            &fields,
+            "Ada⏎x⏎⌫3⏎⏎",
+            told(ToolAnswer::Accept { content: Some(json!({"name": "Ada", "seats": 3})) }),
+        );
+        check(
+            &fields,
+            "Ada⏎⎋Bo⏎⏎⏎",
+            told(ToolAnswer::Accept { content: Some(json!({"name": "AdaBo", "seats": 2})) }),
+        );
+        check(&fields, "^d", told(ToolAnswer::Decline));
+        check(&fields, "Ada^x", told(ToolAnswer::Cancel));
+        check(&fields, "Ada⏎⏎d", told(ToolAnswer::Decline));
         check(&fields, "⎋", Pressed::Later);
         let (dialog, _) = pressed(&fields, "Ada⏎x⏎");
         let text = shown(&dialog, &fields);
         assert!(text.starts_with("name: Ada\nseats: x\n✘ a whole number\n"), "{text}");
         let address = question(Wants::Address("https://example.com/\u{202e}".into()));
-        check(&address, "a", told(Told::Accept(json!({}))));
-        check(&address, "d", told(Told::Decline));
+        check(&address, "a", told(ToolAnswer::Accept { content: None }));
+        check(&address, "d", told(ToolAnswer::Decline));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 pub mod answering;
 mod block;
 pub mod dialog;
-#[allow(dead_code, reason = "questions of running tools are on their way into the events")]
 pub mod form;
 mod greeting;
 mod listing;
@@ -23,6 +22,7 @@ use crate::picture::Picture;
 use crate::setup::World;
 use crate::terminal::session::{Look, look};
 use std::io::IsTerminal;
+use throughline::config::Mode;
 use throughline::{Approval, Conversation, Turn, UserInput};
 
 /// Talks until the person leaves or the input ends.
@@ -63,7 +63,16 @@ impl Talk {
         Ok(Self { choice: choice.clone(), approval, world, conversation, pictures: Vec::new() })
     }
 
-    /// Goes on with what was said so far under another choice of model or mode.
+    /// From the next message on calls travel another way; the history fits any. R: T3
+    fn change_mode(&mut self, name: &str) -> Result<(), Failure> {
+        let mode = Mode::named(name).ok_or_else(|| messages::no_such_mode(name))?;
+        self.conversation.set_mode(Some(mode));
+        self.choice.mode = Some(name.to_owned());
+        mode.name().clone_into(&mut self.world.mode);
+        Ok(())
+    }
+
+    /// Goes on with what was said so far under another choice of model.
     async fn change(&mut self, choice: Choice) -> Result<(), Failure> {
         let world = World::open(&choice, self.approval.clone()).await?;
         self.conversation = world.app.conversation().with_history(self.conversation.history());

@@ -159,9 +159,7 @@ async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
         slash::Line::Model(Some(model)) => {
             talk.change(crate::args::Choice { model: Some(model), ..choice }).await
         }
-        slash::Line::Mode(Some(mode)) => {
-            talk.change(crate::args::Choice { mode: Some(mode), ..choice }).await
-        }
+        slash::Line::Mode(Some(mode)) => talk.change_mode(&mode),
         slash::Line::Model(None) | slash::Line::Mode(None) => Ok(()),
         slash::Line::Image(None) => return println!("  {}", words.image_usage()),
         _ => return println!("  {}", words.unknown_command()),

@@ -34,7 +34,6 @@ pub struct Question {
 }
 
 /// What a question is about.
-#[allow(dead_code, reason = "questions of running tools are on their way into the events")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wants {
     /// May this call run?

@@ -57,9 +57,12 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
                     Wish::Answer(reply) => if let Some(turn) = &turn {
                         let tool = ui.screen.question().map(|question| question.tool.clone());
                         let checked = answering::check(&talk.world.app, tool.as_deref().unwrap_or(""), &reply);
-                        match checked {
+                        let answered = match checked {
                             Ok(()) => answering::answer(&turn.control(), reply).await,
-                            Err(why) => ui.screen.refuse_edit(why),
+                            Err(why) => Err(why),
+                        };
+                        if let Err(why) = answered {
+                            ui.screen.refuse_answer(why);
                         }
                     },
                     Wish::EditOutside(text) => ui.edit_outside(&text, &keys).await,
@@ -79,7 +82,7 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
                 Some(event) => {
                     ui.screen.apply(&event);
                     if ui.screen.allowed_beforehand() && let Some(turn) = &turn {
-                        answering::answer(&turn.control(), Reply::ApproveAll).await;
+                        let _ = answering::answer(&turn.control(), Reply::ApproveAll).await;
                     }
                 }
                 None => {
@@ -216,8 +219,8 @@ impl Ui {
                 self.change(talk, choice).await;
             }
             slash::Line::Mode(Some(mode)) => {
-                let choice = crate::args::Choice { mode: Some(mode), ..talk.choice.clone() };
-                self.change(talk, choice).await;
+                let changed = talk.change_mode(&mode);
+                self.changed(talk, changed);
             }
             slash::Line::Unknown => self.say(words.unknown_command()),
             slash::Line::Quit => {}
@@ -226,7 +229,12 @@ impl Ui {
     }
 
     async fn change(&mut self, talk: &mut Talk, choice: crate::args::Choice) {
-        match talk.change(choice).await {
+        let changed = talk.change(choice).await;
+        self.changed(talk, changed);
+    }
+
+    fn changed(&mut self, talk: &Talk, changed: Result<(), Failure>) {
+        match changed {
             Ok(()) => {
                 let (words, world) = (self.words, &talk.world);
                 let text =

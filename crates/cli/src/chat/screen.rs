@@ -151,8 +151,8 @@ impl Screen {
         self.follow_questions();
     }
 
-    /// The arguments that a person wrote do not fit the tool.
-    pub fn refuse_edit(&mut self, why: String) {
+    /// What a person wrote does not fit the tool.
+    pub fn refuse_answer(&mut self, why: String) {
         if let Some(dialog) = &mut self.dialog {
             dialog.refuse(why);
         }

@@ -1,6 +1,7 @@
 //! What the terminal shows of a turn: a fold of its events to lines, settled from the top.
 
 use super::block::{Block, Thinking};
+use super::form::Form;
 use super::question::{Question, Wants};
 use super::wording::{
     allowed_by, changed, edited_input, finish_card, full_arguments, remembered_as, summary, totals,
@@ -9,7 +10,9 @@ use crate::messages::Words;
 use crate::terminal::card::{Card, duration};
 use crate::terminal::markdown::MarkdownStream;
 use crate::terminal::text::{Ink, Line, Style};
-use throughline_engine::{BlockStart, CallStatus, Event, EventKind, SessionStats, TurnStatus, WaitReason};
+use throughline_engine::{
+    BlockStart, CallStatus, Event, EventKind, QuestionKind, SessionStats, TurnStatus, WaitReason,
+};
 use throughline_wire::UserPart;
 
 /// Whether reasoning is shown in full.
@@ -179,10 +182,27 @@ impl Transcript {
                 card.state_words.clear();
             }
             EventKind::ApprovalRequest {
-                approval_id, question, rule, expires_at, arguments_hash, ..
+                approval_id,
+                kind,
+                question,
+                rule,
+                expires_at,
+                arguments_hash,
+                schema,
+                url,
+                ..
             } => {
-                card.state = CallStatus::AwaitingApproval;
-                card.state_words = words.awaiting().to_owned();
+                let wants = match (kind, url, schema) {
+                    (QuestionKind::Elicitation, Some(url), _) => Wants::Address(url.clone()),
+                    (QuestionKind::Elicitation, None, schema) => {
+                        Wants::Fields(schema.as_ref().map(Form::of).unwrap_or_default())
+                    }
+                    _ => {
+                        card.state = CallStatus::AwaitingApproval;
+                        card.state_words = words.awaiting().to_owned();
+                        Wants::Approval { arguments: text.clone() }
+                    }
+                };
                 questions.push(Question {
                     id: approval_id.clone(),
                     call: event.tool_id.clone(),
@@ -193,13 +213,16 @@ impl Transcript {
                     rule: rule.clone(),
                     expires_at: *expires_at,
                     arguments_hash: arguments_hash.clone(),
-                    wants: Wants::Approval { arguments: text.clone() },
+                    wants,
                 });
             }
             EventKind::ApprovalResolved { approval_id, arguments, arguments_diff, remember, .. } => {
                 questions.retain(|question| question.id != *approval_id);
-                card.state = CallStatus::Queued;
-                card.state_words.clear();
+                // A call that asked something while it ran runs on.
+                if card.state == CallStatus::AwaitingApproval {
+                    card.state = CallStatus::Queued;
+                    card.state_words.clear();
+                }
                 if let Some(arguments) = arguments {
                     *text = full_arguments(&edited_input(arguments));
                     card.input = arguments.to_string();

@@ -199,3 +199,8 @@ pub fn cannot_listen(address: std::net::SocketAddr, error: &io::Error) -> Failur
         "another port, or port 0 for any free one",
     )
 }
+
+/// A mode that there is not.
+pub fn no_such_mode(name: &str) -> Failure {
+    Failure::usage(format!("there is no mode `{name}`"), "modes are native, text and auto", "/mode text")
+}

@@ -68,6 +68,7 @@ words! {
     after_usage: "usage: /after MESSAGE (sent when this reply is done)", "用法：/after 消息（这一轮结束后发送）";
     tool_runs: "runs", "直接执行";
     tool_asks_first: "asks", "先询问";
+    tool_denied: "denied", "禁止";
     rule: "rule", "规则";
     effect: "effect", "作用";
     denied: "denied", "已拒绝";

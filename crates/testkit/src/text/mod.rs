@@ -179,10 +179,15 @@ const SWITCHED_OFF: &str = "[Note from the system: tools are switched off for th
 pub(crate) fn read(seen: &mut Seen) -> Vec<String> {
     let native = !seen.tools.is_empty() || seen.messages.iter().any(is_native);
     let instructions = seen.instructions.clone().unwrap_or_default();
-    let protocol = Protocol::ALL.into_iter().find(|protocol| match protocol {
-        Protocol::Vcp => vcp::describes(&instructions),
-        Protocol::Xml => xml::describes(&instructions),
+    // A tool's description may hold the signs of another protocol: the guide stands in front of it.
+    let places = Protocol::ALL.into_iter().filter_map(|protocol| {
+        let place = match protocol {
+            Protocol::Vcp => vcp::described_at(&instructions),
+            Protocol::Xml => xml::described_at(&instructions),
+        };
+        Some((place?, protocol))
     });
+    let protocol = places.min_by_key(|(place, _)| *place).map(|(_, protocol)| protocol);
     let (false, Some(protocol)) = (native, protocol) else { return Vec::new() };
     let described = match protocol {
         Protocol::Vcp => vcp::described(&instructions),

@@ -88,9 +88,9 @@ fn field(text: &str) -> Option<(&str, &str, &str)> {
     is_key.then_some((key, value, rest))
 }
 
-/// Whether a system prompt describes tools in this protocol, or says how it would.
-pub(super) fn describes(instructions: &str) -> bool {
-    instructions.contains(DEFINITION) || instructions.contains(REQUEST)
+/// Where a system prompt begins to describe tools in this protocol, or to say how it would.
+pub(super) fn described_at(instructions: &str) -> Option<usize> {
+    [DEFINITION, REQUEST].iter().filter_map(|sign| instructions.find(sign)).min()
 }
 
 /// The definitions of a system prompt.

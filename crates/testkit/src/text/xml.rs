@@ -39,9 +39,9 @@ pub(super) fn call(call: &CallMove, written: Written) -> String {
     }
 }
 
-/// Whether a system prompt describes tools in this protocol, or says how it would.
-pub(super) fn describes(instructions: &str) -> bool {
-    instructions.contains("<tools>\n") || instructions.contains(CALL)
+/// Where a system prompt begins to describe tools in this protocol, or to say how it would.
+pub(super) fn described_at(instructions: &str) -> Option<usize> {
+    ["<tools>\n", CALL].iter().filter_map(|sign| instructions.find(sign)).min()
 }
 
 /// The definitions of a system prompt: JSON objects between `<tools>` and `</tools>`.
