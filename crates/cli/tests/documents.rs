@@ -231,7 +231,7 @@ fn shown(name: &str, value: &str) -> String {
 #[test]
 fn every_limit_is_documented_with_its_default() {
     use throughline::Timeouts;
-    use throughline::engine::{RetryPolicy, TurnLimits};
+    use throughline::engine::{LoopGuard, RetryPolicy, TurnLimits};
     use throughline::store::MemoryLimits;
     use throughline::tools::mcp::McpLimits;
     use throughline::tools::process::ProcessLimits;
@@ -242,6 +242,7 @@ fn every_limit_is_documented_with_its_default() {
     let all = [
         ("docs/configuration.md", format!("{:?}", Limits::default())),
         ("docs/configuration.md", format!("{:?}", TurnLimits::default())),
+        ("docs/configuration.md", format!("{:?}", LoopGuard::default())),
         ("docs/configuration.md", format!("{:?}", RetryPolicy::default())),
         ("docs/configuration.md", format!("{:?}", Timeouts::default())),
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
@@ -281,9 +282,20 @@ fn known_upstreams_are_listed() {
 #[test]
 fn flags_in_the_documents_exist() {
     let mut known = String::new();
-    for subcommand in
-        ["chat", "ask", "decode", "tools list", "tools call", "upstreams", "doctor", "mock", "completions"]
-    {
+    for subcommand in [
+        "chat",
+        "ask",
+        "decode",
+        "parse",
+        "tools prompt",
+        "tools remembered",
+        "tools list",
+        "tools call",
+        "upstreams",
+        "doctor",
+        "mock",
+        "completions",
+    ] {
         let mut command = Command::cargo_bin("throughline").expect("it was built");
         let output = command.args(subcommand.split(' ')).arg("--help").output().expect("it runs");
         known.push_str(&String::from_utf8_lossy(&output.stdout));
