@@ -5,8 +5,8 @@
 
 use super::{ResultRole, TextCalls};
 use crate::vocabulary::{
-    Call, ClosedStep, Media, Message, ModelRequest, Outcome, Output, RawArguments, Started, ToolChoice,
-    UserPart,
+    Arguments, Call, ClosedStep, Media, Message, ModelRequest, NotStarted, Outcome, Output, RawArguments,
+    Started, ToolChoice, UserPart,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -74,7 +74,8 @@ impl Writer<'_> {
             _ if step.calls.is_empty() => self.messages.push(Message::Step(step)),
             ResultRole::User => self.written(step),
             ResultRole::Tool => {
-                let escaped = |(call, outcome)| (call, self.calls.escaped_outcome(outcome));
+                let escaped =
+                    |(call, outcome)| (self.calls.escaped_call(call), self.calls.escaped_outcome(outcome));
                 let calls = step.calls.into_iter().map(escaped).collect();
                 self.messages.push(Message::Step(ClosedStep { calls, ..step }));
             }
@@ -143,6 +144,12 @@ impl TextCalls {
         }
     }
 
+    /// What a person changed is told with the outcome.
+    fn escaped_call(&self, call: Call) -> Call {
+        let escaped = |with: Arguments| Arguments { text: self.escaped(&with.text), ..with };
+        Call { ran_with: call.ran_with.map(escaped), ..call }
+    }
+
     fn escaped_outcome(&self, outcome: Outcome) -> Outcome {
         let output = |output: Output| Output { text: self.escaped(&output.text), ..output };
         match outcome {
@@ -159,7 +166,13 @@ impl TextCalls {
             Outcome::TimedOut { limit_ms, partial } => {
                 Outcome::TimedOut { limit_ms, partial: partial.map(output) }
             }
-            // What is said of these is ours, or quotes the model itself.
+            Outcome::NotStarted(NotStarted::InvalidArguments { message }) => {
+                Outcome::NotStarted(NotStarted::InvalidArguments { message: self.escaped(&message) })
+            }
+            Outcome::NotStarted(NotStarted::Refused { message }) => {
+                Outcome::NotStarted(NotStarted::Refused { message: self.escaped(&message) })
+            }
+            // What is said of these is ours.
             Outcome::Cancelled(Started::No) | Outcome::NotStarted(_) | Outcome::Unknown => outcome,
         }
     }
