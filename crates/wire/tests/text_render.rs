@@ -153,7 +153,7 @@ fn what_is_data_is_escaped_wherever_it_stands() {
 }
 
 #[test]
-fn a_refused_block_goes_back_as_it_was_written() {
+fn a_refused_block_stands_as_data_in_a_whole_one() {
     let mut refused = call("c1", None, "", json!({}));
     refused.arguments = Err(RawArguments("@ {}".into()));
     let mut unreadable = call("c2", Some("call_2"), "f", json!({}));
@@ -162,7 +162,10 @@ fn a_refused_block_goes_back_as_it_was_written() {
         vec![user("Go"), step(closed("", vec![(refused, denied()), (unreadable, done("x"))]))],
         &[
             ("user", "Go"),
-            ("model", "@ {}\n\n@f {\"unreadable_arguments\":\"{\\\"city\\\": \\\"Os\"}\n"),
+            (
+                "model",
+                "@ {\"unreadable_arguments\":\"@ {}\"}\n\n\n@f {\"unreadable_arguments\":\"{\\\"city\\\": \\\"Os\"}\n",
+            ),
             (
                 "user",
                 "= Denied: the call was not allowed and was not started; nothing happened. Reason: not today.\n=f x",

@@ -34,6 +34,8 @@ struct Found {
     open: Option<Slot>,
     /// Blocks so far, refused ones included.
     blocks: usize,
+    /// The reply was cut inside a block: what else is held of it is its torn end, not text.
+    is_cut: bool,
 }
 
 impl TextMode {
@@ -112,7 +114,7 @@ impl Found {
         at: u64,
     ) {
         match scanned {
-            Scanned::Text("") => {}
+            Scanned::Text(_) if self.is_cut => {}
             Scanned::Text(text) => out(StepEvent::Text(Cow::Borrowed(text))),
             Scanned::Opened { name } => self.open(name, calls, out, at),
             Scanned::Arguments(text) => {
@@ -137,7 +139,10 @@ impl Found {
                 }
                 let why = match ending {
                     Ending::Whole => BrokenCall::Refused { message: why },
-                    Ending::Cut => BrokenCall::Cut,
+                    Ending::Cut => {
+                        self.is_cut = true;
+                        BrokenCall::Cut
+                    }
                 };
                 if let Some(slot) = self.open.take() {
                     calls.break_call(slot, why, Some(raw), out);

@@ -5,8 +5,8 @@
 
 use super::{ResultRole, TextCalls};
 use crate::vocabulary::{
-    Arguments, Call, ClosedStep, Media, Message, ModelRequest, NotStarted, Outcome, Output, RawArguments,
-    Started, ToolChoice, UserPart,
+    Arguments, Call, ClosedStep, Media, Message, ModelRequest, NotStarted, Outcome, Output, Started,
+    ToolChoice, UserPart,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -82,18 +82,20 @@ impl Writer<'_> {
         }
     }
 
-    /// The step as the model would have written it, and the outcomes as the user's answer to it.
+    /// The step as the model would have written it (a block that was refused stands as data in one that is whole: the
+    /// history sets no bad example), and the outcomes as the user's answer to it.
     fn written(&mut self, mut step: ClosedStep) {
+        let protocol = self.calls.protocol;
         let pairs = std::mem::take(&mut step.calls);
         let mut blocks: Vec<String> = Vec::with_capacity(pairs.len() + 1);
         if !step.text.trim().is_empty() {
             blocks.push(std::mem::take(&mut step.text));
         }
-        blocks.extend(pairs.iter().map(|(call, _)| self.calls.block(call)));
+        blocks.extend(pairs.iter().map(|(call, _)| protocol.format_call(call, &self.calls.tools)));
         step.text = blocks.join("\n\n");
         self.messages.push(Message::Step(step));
 
-        let mut results = self.calls.protocol.format_results(&pairs, &self.calls.tools);
+        let mut results = protocol.format_results(&pairs, &self.calls.tools);
         let media =
             || pairs.iter().filter_map(|(_, outcome)| outcome.output()).flat_map(|output| &output.media);
         for sound in media().filter(|media| !is_picture(media)) {
@@ -113,17 +115,6 @@ impl Writer<'_> {
 }
 
 impl TextCalls {
-    /// A call as the model wrote it or would have written it. A block that was refused goes back to the letter: the
-    /// model is told what is wrong with it.
-    fn block(&self, call: &Call) -> String {
-        if let Err(RawArguments(raw)) = &call.arguments
-            && !self.protocol.parse(raw, &self.tools).calls.is_empty()
-        {
-            return raw.clone();
-        }
-        self.protocol.format_call(call, &self.tools)
-    }
-
     fn escaped_part(&self, part: &UserPart) -> UserPart {
         match part {
             UserPart::Text { text } => UserPart::Text { text: self.escaped(text) },
