@@ -45,7 +45,7 @@ const LEAKED: [(&str, &str); 8] = [
 /// Code, excerpt and remedy of each finding.
 fn problems(events: &[Event]) -> Vec<(&str, &str, &str)> {
     let problem = |event| match event {
-        &EventKind::Problem { ref code, ref excerpt, ref remedy, .. } => {
+        EventKind::Problem { code, excerpt, remedy, .. } => {
             Some((code.as_str(), excerpt.as_str(), remedy.as_deref().unwrap_or_default()))
         }
         _ => None,

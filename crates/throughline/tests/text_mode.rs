@@ -82,7 +82,7 @@ fn blocks(message: &Message) -> Vec<String> {
 
 fn problems(events: &[Event]) -> Vec<(&str, &str)> {
     let problem = |event| match event {
-        &EventKind::Problem { ref code, ref excerpt, .. } => Some((code.as_str(), excerpt.as_str())),
+        EventKind::Problem { code, excerpt, .. } => Some((code.as_str(), excerpt.as_str())),
         _ => None,
     };
     events.iter().map(|event| &event.kind).filter_map(problem).collect()
