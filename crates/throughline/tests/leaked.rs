@@ -44,13 +44,15 @@ const LEAKED: [(&str, &str); 8] = [
 
 /// Code, excerpt and remedy of each finding.
 fn problems(events: &[Event]) -> Vec<(&str, &str, &str)> {
-    let problem = |event| match event {
-        EventKind::Problem { code, excerpt, remedy, .. } => {
-            Some((code.as_str(), excerpt.as_str(), remedy.as_deref().unwrap_or_default()))
+    fn problem(event: &Event) -> Option<(&str, &str, &str)> {
+        match &event.kind {
+            EventKind::Problem { code, excerpt, remedy, .. } => {
+                Some((code.as_str(), excerpt.as_str(), remedy.as_deref().unwrap_or_default()))
+            }
+            _ => None,
         }
-        _ => None,
-    };
-    events.iter().map(|event| &event.kind).filter_map(problem).collect()
+    }
+    events.iter().filter_map(problem).collect()
 }
 
 #[tokio::test]

@@ -81,11 +81,13 @@ fn blocks(message: &Message) -> Vec<String> {
 }
 
 fn problems(events: &[Event]) -> Vec<(&str, &str)> {
-    let problem = |event| match event {
-        EventKind::Problem { code, excerpt, .. } => Some((code.as_str(), excerpt.as_str())),
-        _ => None,
-    };
-    events.iter().map(|event| &event.kind).filter_map(problem).collect()
+    fn of(event: &Event) -> Option<(&str, &str)> {
+        match &event.kind {
+            EventKind::Problem { code, excerpt, .. } => Some((code.as_str(), excerpt.as_str())),
+            _ => None,
+        }
+    }
+    events.iter().filter_map(of).collect()
 }
 
 // R: T3
