@@ -455,6 +455,10 @@ impl World<'_> {
         self.replies.clear();
         self.running.clear();
         self.accepted.clear();
+        // An answer of a client that only the dead process had was never accepted.
+        let ends = self.log.iter().filter(|event| matches!(event.kind, EventKind::ToolResult(_)));
+        let ended: BTreeSet<&CallId> = ends.filter_map(|event| event.tool_id.as_ref()).collect();
+        self.first_answer.retain(|call, _| ended.contains(call));
         // What was said and not taken in dies with the process: its sender has it still.
         self.waiting.clear();
         self.asked.clear();
