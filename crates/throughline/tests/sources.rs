@@ -106,6 +106,27 @@ async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
     assert_eq!(quick.stopped.load(Ordering::SeqCst), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn how_long_the_first_turn_waits_can_be_set() {
+    let script = testkit::Script::new().say("one");
+    let server = testkit::Upstream::start(testkit::Queue::new([script])).await.unwrap();
+    let url = server.base_url(testkit::Dialect::OpenaiChat);
+    let upstream = Upstream::new("a", throughline::wire::Dialect::OpenaiChat, &url).unwrap();
+    let app = Throughline::builder()
+        .settings(settings("[tools]\nwait_ms = 50\n"))
+        .upstream(upstream.proxy(throughline::Proxy::Off))
+        .model("m")
+        .source(source("silent", None))
+        .build()
+        .unwrap();
+    let begun = tokio::time::Instant::now();
+    app.ready(Duration::ZERO).await;
+    app.ask("hi").await.unwrap();
+    let waited = begun.elapsed();
+    assert!(waited >= Duration::from_millis(50) && waited < SOURCES_WAIT_MAX, "{waited:?}");
+    app.stop().await;
+}
+
 // R: O2
 #[tokio::test]
 async fn a_configuration_loaded_again_touches_only_what_has_changed() {

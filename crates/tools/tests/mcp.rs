@@ -293,6 +293,18 @@ async fn a_program_sees_only_what_it_may() {
     world.stop().await;
 }
 
+// R: R4
+#[tokio::test]
+async fn what_a_server_was_given_in_secret_is_told_to_nobody() {
+    let world = World::start(fake_server(&[("GIVEN", "$OF_OURS")])).await;
+    world.until(is_up).await;
+    let (outcome, progress) = world.call_with_progress("leak", json!({})).await;
+    let told = format!("{outcome:?} {progress:?}");
+    assert!(told.contains("it is …"), "{told}");
+    assert!(!told.contains("of ours alone"), "{told}");
+    world.stop().await;
+}
+
 #[tokio::test]
 async fn nothing_of_a_server_survives_its_end() {
     let world = World::start(fake_server(&[])).await;
@@ -354,10 +366,13 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
     world.until(is_up).await;
     let (answered, answer) = tokio::sync::oneshot::channel::<ToolAnswer>();
     let answer = Arc::new(tokio::sync::Mutex::new(Some(answer)));
+    let asked = Arc::new(tokio::sync::Notify::new());
     let (mut call, _) = world.prepared("ask", json!({}));
+    let is_asked = asked.clone();
     call.asker = Asker::new(move |question| {
-        let answer = answer.clone();
+        let (answer, is_asked) = (answer.clone(), is_asked.clone());
         async move {
+            is_asked.notify_one();
             assert_eq!(question.message, "The MCP server `fake` asks: Which colour?");
             let Wants::Form { schema } = question.wants else { panic!("no form") };
             assert_eq!(schema["properties"]["colour"]["enum"], json!(["red", "green"]));
@@ -365,7 +380,7 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
         }
     });
     let asking = tokio::spawn(world.running(call));
-    world.logged("called: ask").await;
+    asked.notified().await;
     // Longer than the call may be silent: other calls go on, and the person thinks.
     text(&world.call("steps", json!({"steps": 10, "pause_ms": 150})).await);
     answered.send(ToolAnswer::Accept { content: Some(json!({"colour": "red"})) }).unwrap();

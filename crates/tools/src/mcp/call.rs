@@ -58,14 +58,26 @@ impl Tool for McpTool {
         match session.call(params, &context, idle).await {
             Ok(result) => {
                 self.check_output(result.structured_content.as_ref(), result.is_error == Some(true));
-                content::answer(result)
+                self.without_secrets(content::answer(result))
             }
-            Err(end) => Err(self.error(end, &session)),
+            Err(end) => self.without_secrets(Err(self.error(end, &session))),
         }
     }
 }
 
 impl McpTool {
+    /// R: R4
+    fn without_secrets(&self, answer: Result<Output, ToolError>) -> Result<Output, ToolError> {
+        let secrets = &self.server.secrets;
+        answer.map(|output| secrets.redact_output(output)).map_err(|error| match error {
+            ToolError::Failed { message, partial } => ToolError::Failed {
+                message: secrets.redact(&message).into_owned(),
+                partial: partial.map(|partial| Box::new(secrets.redact_output(*partial))),
+            },
+            other => other,
+        })
+    }
+
     /// What a server breaks of its own word is said once, and the output is used all the same.
     fn check_output(&self, structured: Option<&Value>, is_error: bool) {
         let Some(schema) = &self.output else { return };

@@ -93,7 +93,8 @@ pub(crate) async fn connect(
             let value_of = |text: &str| surroundings.value(text);
             let transport = http::transport(url, settings, value_of, task_only.clone())
                 .map_err(|message| Refusal::new(message, "Set it, or change `headers`."))?;
-            let shaking = Handler::new(name).serve_with_lifecycle(transport, lifecycle(era));
+            let shaking = Handler::new(name, settings.secrets(surroundings))
+                .serve_with_lifecycle(transport, lifecycle(era));
             let service = shaken(timeout_at(until, shaking).await, settings)
                 .map_err(|refusal| Refusal { message: format!("{url}: {}", refusal.message), ..refusal })?;
             Ok(Connection { session: Session::new(service, task_only), child: None })
@@ -128,7 +129,8 @@ async fn start(
         let _ = stdio::pump(stdout, theirs, looking).await;
     }));
     let transport = AsyncRwTransport::new_client(ours, stdin).with_max_line_length(stdio::MESSAGE_BYTES_MAX);
-    let shaking = Handler::new(name).serve_with_lifecycle(transport, lifecycle(era));
+    let shaking =
+        Handler::new(name, settings.secrets(surroundings)).serve_with_lifecycle(transport, lifecycle(era));
     let mut child = Child { running, _pump: pump, _ear: ear, said };
     let result = timeout_at(until, shaking).await;
     let has_ended = matches!(result, Ok(Err(ClientInitializeError::ConnectionClosed(_))));

@@ -6,6 +6,7 @@
 use super::elicit;
 use super::listing::TaskOnly;
 use crate::context::{Progress, ToolContext};
+use crate::secrets::Secrets;
 use rmcp::RoleClient;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
@@ -396,6 +397,7 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 /// The calls that wait for an answer, and where what the server says about them goes.
 pub(crate) struct Routes {
     server: String,
+    secrets: Secrets,
     /// The newest last.
     open: Mutex<Vec<(RequestId, Arc<Route>)>>,
     /// Held while a call is sent and not yet in `open`.
@@ -478,10 +480,10 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    pub(crate) fn new(server: &str) -> Self {
+    pub(crate) fn new(server: &str, secrets: Secrets) -> Self {
         let (open, opening) = (Mutex::default(), tokio::sync::Mutex::default());
         let list_changes = watch::Sender::new(0);
-        Self { routes: Arc::new(Routes { server: server.to_owned(), open, opening, list_changes }) }
+        Self { routes: Arc::new(Routes { server: server.to_owned(), secrets, open, opening, list_changes }) }
     }
 }
 
@@ -533,7 +535,7 @@ impl ClientHandler for Handler {
         route.context.report(Progress {
             progress: finite(progress.progress),
             total: progress.total.and_then(finite),
-            message: progress.message,
+            message: progress.message.map(|message| self.routes.secrets.redact(&message).into_owned()),
         });
     }
 

@@ -2,7 +2,9 @@
 //!
 //! Never reads the environment by itself, never starts or connects anything.
 
-use crate::process::SandboxSettings;
+use crate::process::{SandboxSettings, Surroundings};
+use crate::secrets::Secrets;
+use crate::settings::is_secret_name;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -235,6 +237,23 @@ impl McpServer {
             Some(url) => vec![url.clone()],
             None => self.command.clone(),
         }
+    }
+
+    /// Values that nobody may see, as far as they are known: those taken from variables, all headers, and what is named
+    /// like a secret. R: R4
+    pub(crate) fn secrets(&self, surroundings: &Surroundings) -> Secrets {
+        let is_taken = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
+        let named = self.env.iter().filter(is_taken).map(|(_, text)| text).chain(self.headers.values());
+        let mut values: Vec<String> = named.filter_map(|text| surroundings.value(text).ok()).collect();
+        let let_through = self.env_allow.iter().filter(|name| is_secret_name(name));
+        values.extend(let_through.filter_map(|name| surroundings.environment.get(name)).cloned());
+        // `Bearer …`: what follows is the secret.
+        let tokens: Vec<String> = values
+            .iter()
+            .filter_map(|value| value.split_once(' '))
+            .map(|(_, token)| token.to_owned())
+            .collect();
+        Secrets::new(values.into_iter().chain(tokens))
     }
 
     pub(crate) fn idle(&self) -> Duration {

@@ -9,6 +9,7 @@ use super::pins::{Pins, PinsError, Verdict};
 use super::session::{CallEnd, Session};
 use super::settings::{Era, McpServer, McpSettingError};
 use crate::process::Surroundings;
+use crate::secrets::Secrets;
 use crate::tool::Tool;
 use crate::toolbox::{Source, SourceFault, SourceNews};
 use async_trait::async_trait;
@@ -91,6 +92,8 @@ impl fmt::Debug for McpSource {
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) settings: McpServer,
+    /// Taken out of everything that the server says, but for its definitions, which are shown as they are.
+    pub(crate) secrets: Secrets,
     session: watch::Sender<Option<Arc<Session>>>,
     /// Why there is no session, in a sentence.
     state: Mutex<String>,
@@ -131,11 +134,13 @@ impl Server {
     }
 
     fn connected(&self, session: Option<Arc<Session>>, state: String) {
+        let state = self.secrets.redact(&state).into_owned();
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.session.send_replace(session);
     }
 
     fn fault(&self, tool: Option<ToolName>, message: String, remedy: Option<String>) -> SourceFault {
+        let message = self.secrets.redact(&message).into_owned();
         SourceFault { source: format!("mcp:{}", self.name), tool, message, remedy }
     }
 }
@@ -154,6 +159,7 @@ impl McpSource {
         settings.check(name)?;
         let server = Server {
             name: name.to_owned(),
+            secrets: settings.secrets(&surroundings),
             settings,
             session: watch::Sender::new(None),
             state: Mutex::new("it is being started".to_owned()),

@@ -139,6 +139,7 @@ impl Server {
             "garbage",
             "flood",
             "environment",
+            "leak",
             "fork",
             "ask",
             "ask_again",
@@ -204,6 +205,22 @@ impl Server {
             "environment" => {
                 let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
                 text(&json!(names).to_string());
+            }
+            "leak" => {
+                let secret = std::env::var("GIVEN").unwrap_or_default();
+                notify(
+                    "notifications/progress",
+                    json!({
+                        "progressToken": params["_meta"]["progressToken"], "progress": 1, "message": secret,
+                    }),
+                );
+                send_result(
+                    id,
+                    json!({
+                        "content": [{"type": "text", "text": format!("it is {secret}")}],
+                        "structuredContent": {"secret": secret},
+                    }),
+                );
             }
             "fork" => {
                 let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();

@@ -49,7 +49,7 @@ impl World {
             settings.env.insert("FAKE_FOLDER".into(), folder.path().to_str().unwrap().into());
         }
         let mut surroundings = Surroundings::of_this_process();
-        for (name, value) in [("OF_OURS", "of ours"), ("SECRET_KEY", "s3cret"), ("ALLOWED", "yes")] {
+        for (name, value) in [("OF_OURS", "of ours alone"), ("SECRET_KEY", "s3cret"), ("ALLOWED", "yes")] {
             surroundings.environment.insert(name.into(), value.into());
         }
         let limits = McpLimits {
