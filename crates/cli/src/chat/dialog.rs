@@ -369,8 +369,9 @@ impl Dialog {
     }
 
     fn fault_lines(&self, columns: usize) -> Vec<Line> {
-        let fault = self.fault.iter();
-        fault.flat_map(|why| Line::new(&format!("✘ {why}"), Style::ink(Ink::Red)).wrapped(columns)).collect()
+        let lines = self.fault.iter().flat_map(|why| why.lines()).enumerate();
+        let marked = lines.map(|(at, line)| format!("{} {line}", if at == 0 { "✘" } else { " " }));
+        marked.flat_map(|line| Line::new(&line, Style::ink(Ink::Red)).wrapped(columns)).collect()
     }
 
     /// The editor behind a prompt; a prompt that takes more than half of a line has one of its own.
