@@ -2,11 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use throughline::config::Mode;
+use throughline::config::{Mode, Protocol};
 use throughline::prompt::{
-    FUEL_MAX, Facts, Instructions, PROMPT_BYTES_MAX, Template, ToolText, ToolsText, instructions,
+    FUEL_MAX, Facts, Instructions, PROMPT_BYTES_MAX, Template, ToolText, ToolsText, User, instructions,
 };
+use throughline::tools::{NoArguments, Registry, Toggle, tool};
+use throughline::wire::text::protocol;
+use throughline::{Agent, Offer};
 
 /// Three tools of two sources, as a text protocol would have them.
 fn some_tools() -> ToolsText {
@@ -15,14 +21,10 @@ fn some_tools() -> ToolsText {
         source: source.to_owned(),
         definition: format!("[{name}]"),
     };
-    ToolsText {
-        guide: "GUIDE".to_owned(),
-        tools: vec![
-            tool("files.read", "mcp:files"),
-            tool("files.write", "mcp:files"),
-            tool("time.now", "builtin"),
-        ],
-    }
+    ToolsText::plain(
+        "GUIDE",
+        vec![tool("files.read", "mcp:files"), tool("files.write", "mcp:files"), tool("time.now", "builtin")],
+    )
 }
 
 fn render(template: &str, mode: Mode, tools: ToolsText) -> Instructions {
@@ -158,4 +160,56 @@ fn a_template_ends() {
     assert!(error.to_string().contains("longer than 1024 KiB"), "{error}");
     let just = "x".repeat(PROMPT_BYTES_MAX);
     assert_eq!(render(&just, Mode::Native, ToolsText::default()).text.len(), PROMPT_BYTES_MAX);
+}
+
+/// An agent and the tools that there are: two that every protocol can offer, one with nested arguments, one that is no
+/// model's business.
+fn offered(mode: Mode, protocol: Protocol, tools: Toggle) -> Offer {
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    struct Nested {
+        filter: BTreeMap<String, String>,
+    }
+    let flat = |name: &str| tool(name, "does nothing", |_: NoArguments, _| async {}).agent_callable();
+    let nested = tool("list.filter", "filters", |_: Nested, _| async {}).agent_callable();
+    let own = tool("own.affair", "is not callable", |_: NoArguments, _| async {});
+    let builder = Registry::builder().tool(flat("time.now")).tool(flat("files.read")).tool(nested).tool(own);
+    let mut agent = Agent::new("a", Vec::new());
+    agent.tool_call.tools = tools;
+    agent.offer(&builder.build().unwrap(), &User::default(), Some(mode), Some(protocol)).unwrap()
+}
+
+// R: X5, L3
+#[test]
+fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
+    for (name, named) in [("vcp", Protocol::Vcp), ("xml", Protocol::Xml)] {
+        let offer = offered(Mode::Text, named, Toggle::On);
+        let protocol = protocol(name).unwrap();
+        let found = offer.found.iter().filter(|found| found.is_offered());
+        let definitions: Vec<_> = found.map(|found| found.tool.definition()).collect();
+        let names: Vec<_> = definitions.iter().map(|tool| tool.name.as_str()).collect();
+        let expected: &[&str] = match named {
+            Protocol::Vcp => &["files_read", "time_now"],
+            Protocol::Xml => &["files_read", "list_filter", "time_now"],
+        };
+        assert_eq!(names, expected, "{name}");
+        // What a protocol puts around all of them stands around all of them.
+        let whole =
+            format!("{}\n\n{}", protocol.guide().trim_matches('\n'), protocol.definitions(&definitions));
+        assert_eq!(offer.prompt.text, whole.trim_end_matches('\n'), "{name}");
+        assert!(!whole.contains("\n\n\n"), "one blank line between");
+        let tokens: usize = offer.tokens_of_tools().iter().map(|row| row.tokens).sum();
+        assert!(tokens > 0 && tokens < offer.tokens(), "the guide costs, too");
+    }
+}
+
+// R: X5
+#[test]
+fn without_tools_or_natively_the_prompt_has_none() {
+    for (mode, tools) in [(Mode::Text, Toggle::Off), (Mode::Native, Toggle::On), (Mode::Auto, Toggle::On)] {
+        let offer = offered(mode, Protocol::Vcp, tools);
+        assert_eq!(offer.instructions(), None, "{mode:?} {tools:?}");
+        let natively = if tools == Toggle::On { 3 } else { 0 };
+        assert_eq!(offer.found.iter().filter(|found| found.is_offered()).count(), natively);
+    }
 }

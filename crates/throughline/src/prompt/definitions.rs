@@ -1,16 +1,19 @@
 //! What `{{ tools }}` stands for: the guide of a text protocol, and a definition for each tool.
 
 use throughline_tools::{Found, Verdict};
-use throughline_wire::ToolName;
 use throughline_wire::text::TextProtocol;
+use throughline_wire::{ToolDefinition, ToolName};
 
 /// The tools of an agent as text. Empty for tools that travel natively: the upstream is told of them beside the prompt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ToolsText {
     /// How to call; said once, in front of the first definitions.
     pub guide: String,
     /// In stable order: by name.
     pub tools: Vec<ToolText>,
+    /// Some protocols put a frame around all definitions: they are asked for what stands together. Tools in the order of
+    /// `tools`.
+    together: Option<(&'static dyn TextProtocol, Vec<ToolDefinition>)>,
 }
 
 /// One of them.
@@ -20,15 +23,16 @@ pub struct ToolText {
     pub name: ToolName,
     /// Where it comes from.
     pub source: String,
-    /// Its definition in the protocol.
+    /// Its definition in the protocol, standing alone.
     pub definition: String,
 }
 
 impl ToolsText {
     /// The offered ones of `found` in the words of `protocol`.
-    pub fn new(protocol: &dyn TextProtocol, found: &[Found]) -> Self {
-        let offered = found.iter().filter(|found| found.verdict == Verdict::Offered);
-        let tools: Vec<ToolText> = offered
+    pub fn new(protocol: &'static dyn TextProtocol, found: &[Found]) -> Self {
+        let offered = || found.iter().filter(|found| found.verdict == Verdict::Offered);
+        let definitions = offered().map(|found| found.tool.definition()).collect();
+        let tools: Vec<ToolText> = offered()
             .map(|Found { tool, .. }| ToolText {
                 name: tool.spec().name.clone(),
                 source: tool.spec().source.clone(),
@@ -36,7 +40,24 @@ impl ToolsText {
             })
             .collect();
         let guide = if tools.is_empty() { String::new() } else { protocol.guide().to_owned() };
-        Self { guide, tools }
+        Self { guide, tools, together: Some((protocol, definitions)) }
+    }
+
+    /// Texts of no protocol, each as it stands.
+    pub fn plain(guide: impl Into<String>, tools: Vec<ToolText>) -> Self {
+        Self { guide: guide.into(), tools, together: None }
+    }
+
+    /// The definitions of some of the tools.
+    pub fn definitions(&self, tools: &[&ToolText]) -> String {
+        match &self.together {
+            None => paragraphs(tools.iter().map(|tool| &tool.definition)),
+            Some((protocol, definitions)) => {
+                let is_meant = |own: &ToolText| tools.iter().any(|tool| tool.name == own.name);
+                let meant = self.tools.iter().zip(definitions).filter(|(own, _)| is_meant(own));
+                protocol.definitions(&meant.map(|(_, definition)| definition.clone()).collect::<Vec<_>>())
+            }
+        }
     }
 
     /// There are none.
@@ -46,7 +67,7 @@ impl ToolsText {
 
     /// The guide and all definitions, one blank line between.
     pub fn all(&self) -> String {
-        paragraphs(std::iter::once(&self.guide).chain(self.tools.iter().map(|tool| &tool.definition)))
+        paragraphs([&self.guide, &self.definitions(&self.tools.iter().collect::<Vec<_>>())].into_iter())
     }
 
     /// The definitions of the tools that `name` means: a source (`mcp:files`, or all of `mcp`), a group (`files`) or one

@@ -70,8 +70,9 @@ impl Tools {
     fn tell(&self, tools: &[&ToolText]) -> String {
         let mut told = self.told();
         told.times += 1;
+        let definitions = self.text.definitions(tools);
         let guide = (told.times == 1 && !tools.is_empty()).then_some(&self.text.guide);
-        paragraphs(guide.into_iter().chain(tools.iter().map(|tool| &tool.definition)))
+        paragraphs(guide.into_iter().chain([&definitions]))
     }
 }
 

@@ -101,7 +101,7 @@ impl Template {
             source: "sample".to_owned(),
             definition: "sample".to_owned(),
         };
-        let some = Arc::new(ToolsText { guide: "sample".to_owned(), tools: vec![sample] });
+        let some = Arc::new(ToolsText::plain("sample", vec![sample]));
         for mode in [Mode::Auto, Mode::Native, Mode::Text] {
             for tools in [Arc::default(), some.clone()] {
                 let facts =
