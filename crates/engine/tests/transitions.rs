@@ -3,10 +3,8 @@
 mod script;
 
 use script::World;
-use throughline_engine::{
-    ApprovalId, Decision, FailureKind, Input, Out, Progress, Question, TimerId, UpstreamFailure, Verdict,
-};
-use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent, ToolName};
+use throughline_engine::{ApprovalId, ClientAnswer, ClientStatus, Decision, FailureKind, Input, Out, Progress, Question, QueuedMessage, TimerId, ToolAnswer, ToolQuestion, UpstreamFailure, Verdict, When};
+use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent, ToolName, UserPart};
 
 /// How each phase is reached, all with call `t.1` = A and, where there is a second, `t.2` = B.
 const PHASES: [(&str, &str); 6] = [
@@ -47,6 +45,12 @@ fn inputs() -> Vec<(&'static str, Input)> {
         message: String::new(),
         retry_after_ms: None,
     };
+    let said = || QueuedMessage {
+        id: "s1".into(),
+        input: vec![UserPart::Text { text: "and?".into() }],
+        when: When::NextStep,
+    };
+    let ask = || ToolQuestion::form("who?", serde_json::json!({"type": "object"}));
     let b1 = || ApprovalId::new("t.2.a1");
     vec![
         ("text", model(1, 1, text())),
@@ -77,6 +81,26 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("definition of w, start of A", redefined("w", Some((a(), 1)))),
         ("definition of r, start of A", redefined("r", Some((a(), 1)))),
         ("definition of nothing", redefined("no", None)),
+        ("say", Input::UserMessage(said())),
+        ("take back", Input::TakeBack { id: said().id }),
+        ("A asks", Input::ToolAsks { call: a(), attempt: 1, question_id: 1, question: ask() }),
+        ("another start asks", Input::ToolAsks { call: a(), attempt: 9, question_id: 1, question: ask() }),
+        (
+            "answer to no question",
+            Input::ToolQuestionAnswered {
+                question: "no".into(),
+                answer: ToolAnswer::Decline,
+                by: "user".into(),
+            },
+        ),
+        (
+            "a client about A",
+            Input::ClientAnswered {
+                call: a(),
+                attempt: None,
+                answer: ClientAnswer { status: ClientStatus::Success, output: "x".into(), applied: None },
+            },
+        ),
         ("cancel", Input::Cancel),
         ("cancel A", Input::CancelCall { call: a() }),
         ("cancel B", Input::CancelCall { call: "t.2".into() }),

@@ -284,7 +284,11 @@ impl Offers {
             let mut state = self.clients.state();
             if let Some(open) = state.open.remove(call) {
                 let answered = match result.status {
-                    CallStatus::TimedOut => ClientAnswered::TooLate,
+                    CallStatus::TimedOut => {
+                        // It is too late to ask the client to stop; it should know that nobody waits any more.
+                        state.tell(&open.client_id, ClientEvent::Cancelled { call: call.clone() });
+                        ClientAnswered::TooLate
+                    }
                     _ => ClientAnswered::AlreadyClosed,
                 };
                 state.ended.add(call.clone(), open.user, answered);
