@@ -3,7 +3,10 @@
 mod script;
 
 use script::World;
-use throughline_engine::{ApprovalId, ClientAnswer, ClientStatus, Decision, FailureKind, Input, Out, Progress, Question, QueuedMessage, TimerId, ToolAnswer, ToolQuestion, UpstreamFailure, Verdict, When};
+use throughline_engine::{
+    ApprovalId, ClientAnswer, ClientStatus, Decision, FailureKind, Input, Out, Progress, Question,
+    QueuedMessage, TimerId, ToolAnswer, ToolQuestion, UpstreamFailure, Verdict, When,
+};
 use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent, ToolName, UserPart};
 
 /// How each phase is reached, all with call `t.1` = A and, where there is a second, `t.2` = B.
