@@ -136,10 +136,17 @@ impl ToolInput {
         }
     }
 
-    /// A call that must not run.
-    pub(crate) fn broken(why: BrokenCall, raw: RawArguments) -> Self {
+    /// A call that must not run. `shown` is the argument text so far, as its card has shown it: of a call that was written
+    /// as text, `raw` holds the markup, which nobody is shown.
+    pub(crate) fn broken(why: BrokenCall, raw: RawArguments, shown: &str) -> Self {
+        let shown = match &why {
+            BrokenCall::Refused { .. } | BrokenCall::Cut => shown,
+            // Never announced, so nothing of it was shown before.
+            _ if shown.is_empty() => &raw.0,
+            _ => shown,
+        };
         Self {
-            input_summary: summary::of_text(&raw.0),
+            input_summary: summary::of_text(shown),
             raw: Some(raw.0),
             problem: Some(broken_sentence(&why)),
             broken: Some(why),

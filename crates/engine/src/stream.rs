@@ -220,7 +220,8 @@ impl Machine<'_> {
             self.call_reopened(slot);
         }
         if let Some(at) = self.preparing(slot) {
-            self.emit(self.about_call(at), EventKind::ToolInput(ToolInput::broken(why, raw)));
+            let input = ToolInput::broken(why, raw, &self.record.calls[at].text);
+            self.emit(self.about_call(at), EventKind::ToolInput(input));
         }
     }
 
@@ -303,6 +304,8 @@ impl Machine<'_> {
         let about = call.map_or_else(About::default, |at| self.about_call(at));
         let (code, detail) = problem_code(&problem.kind);
         let excerpt = match detail {
+            // A sentence stands alone.
+            Some(detail) if detail.ends_with('.') => format!("{detail} {}", problem.excerpt),
             Some(detail) => format!("{detail}: {}", problem.excerpt),
             None => problem.excerpt.clone(),
         };
@@ -382,7 +385,8 @@ impl Machine<'_> {
             .collect();
         for at in open {
             let raw = RawArguments(self.record.calls[at].text.clone());
-            self.emit(self.about_call(at), EventKind::ToolInput(ToolInput::broken(BrokenCall::Cut, raw)));
+            let input = ToolInput::broken(BrokenCall::Cut, raw, &self.record.calls[at].text);
+            self.emit(self.about_call(at), EventKind::ToolInput(input));
         }
     }
 

@@ -7,6 +7,7 @@ use crate::guard::Cycle;
 use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::{Effect, OfferedTool};
 use crate::summary;
+use throughline_wire::text::FindingKind;
 use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError};
 
 // --- failures ---
@@ -264,6 +265,16 @@ pub(crate) fn remedy_of(kind: &ProblemKind) -> Option<String> {
                     .into(),
             )
         }
+        ProblemKind::CallMarkup {
+            kind:
+                FindingKind::InCodeFence
+                | FindingKind::InInlineCode
+                | FindingKind::InQuotation
+                | FindingKind::InThinking,
+            ..
+        } => Some(
+            "If it was meant, ask the model to write the request outside of code, quotations and thinking.".into(),
+        ),
         ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
         _ => None,
     }

@@ -272,6 +272,7 @@ async fn a_refused_block_is_told_and_the_turn_goes_on() {
             assert!(told.contains("The request could not be read, so nothing was started"), "{what}: {told}");
             let card = message.calls().next().unwrap();
             assert!(card.error.as_ref().is_some_and(|error| error.code == "refused"), "{what}: {card:?}");
+            assert!(!card.input_summary.contains("<<<["), "{what}: markup is not shown: {card:?}");
             assert_eq!(server.violations(), [], "{what}");
         }
     }
@@ -289,7 +290,27 @@ async fn a_reply_cut_inside_a_block_runs_nothing() {
         assert_eq!(statuses(&message), [C::NotStarted], "{}", of.name());
         assert_eq!(message.status, Some(T::Length), "{}", of.name());
         assert!(!message.text().contains('<'), "{}: {}", of.name(), message.text());
+        let card = message.calls().next().unwrap();
+        assert!(!card.input_summary.contains('<'), "{}: {card:?}", of.name());
     }
+}
+
+// R: X4
+#[tokio::test]
+async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
+    let block = weather(Protocol::Vcp, "Oslo");
+    let server = serve(Queue::new([Script::new().say(format!("Like this:\n```\n{block}\n```\n"))])).await;
+    let (events, message) =
+        read(in_text(&server, DIALECTS[0], Protocol::Vcp).build().unwrap().ask("How?").await.unwrap()).await;
+    assert_eq!(message.calls().count(), 0);
+    assert!(message.text().contains(&block), "{}", message.text());
+    let told = events.iter().find_map(|event| match &event.kind {
+        EventKind::Problem { code, excerpt, remedy, .. } if code == "call_markup" => Some((excerpt, remedy)),
+        _ => None,
+    });
+    let (excerpt, remedy) = told.expect("a remark");
+    assert!(excerpt.contains("line 3, column 1"), "{excerpt}");
+    assert!(remedy.as_ref().is_some_and(|remedy| remedy.contains("outside of code")), "{remedy:?}");
 }
 
 // R: T4

@@ -6,7 +6,7 @@ mod lines;
 
 use lines::{LINES, Lines, MISSES_A_CALL, READS_MORE, READS_OTHER_ARGUMENTS};
 use serde_json::{Value, json};
-use throughline_wire::text::{CallFormat, PROTOCOLS, ResultRole, TextCalls, TextProtocol};
+use throughline_wire::text::{CallFormat, FindingKind, PROTOCOLS, ResultRole, TextCalls, TextProtocol};
 use throughline_wire::{
     Arguments, BrokenCall, Call, CallKind, DecodeOptions, Dialect, End, FinishReason, Limits, ProblemKind,
     Reply, Seal, StepDecoder, StepEvent, Think, ToolDefinition,
@@ -378,7 +378,7 @@ fn remarks_are_problems_with_their_place() {
     let reply = said(&LINES, "One.\n#note\n");
     let [problem] = &reply.problems[..] else { panic!("{:?}", reply.problems) };
     let finding = "line 2, column 1: a line that begins with # means nothing".to_owned();
-    assert_eq!(problem.kind, ProblemKind::CallMarkup { finding });
+    assert_eq!(problem.kind, ProblemKind::CallMarkup { finding, kind: FindingKind::Directive });
     assert_eq!(problem.excerpt, "#note");
 }
 

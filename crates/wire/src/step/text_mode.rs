@@ -149,10 +149,10 @@ impl Found {
                 }
             }
             Scanned::Remark(finding) => {
-                let Finding { at: place, line, column, message, .. } = finding;
+                let Finding { kind, at: place, line, column, message } = finding;
                 let finding = format!("line {line}, column {column}: {message}");
                 let excerpt = said.get(place..).unwrap_or_default().lines().next().unwrap_or_default();
-                report(out, ProblemKind::CallMarkup { finding }, at, excerpt, None);
+                report(out, ProblemKind::CallMarkup { finding, kind }, at, excerpt, None);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! from its visible text, and how calls and results are written into its history. // R: X1
 
 use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -131,7 +132,8 @@ pub struct Finding {
 }
 
 /// Kinds of findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingKind {
     /// A request in a fenced code block: shown, not run.

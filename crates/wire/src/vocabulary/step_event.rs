@@ -307,6 +307,8 @@ pub enum ProblemKind {
     CallMarkup {
         /// Where (line and column of the reply's text) and what.
         finding: String,
+        /// Of which kind.
+        kind: crate::text::FindingKind,
     },
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
