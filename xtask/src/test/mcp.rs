@@ -53,8 +53,11 @@ fn installed() -> Result<Result<PathBuf, String>> {
     let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
     let (place, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
     let npm = ["ci", "--prefix", &place, "--no-audit", "--no-fund", "--loglevel=error"];
+    // Its own waits, 10 s and more between attempts, are too long where there is no network.
+    let patience =
+        ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000", "--fetch-timeout=60000"];
     let steps = [
-        Program::new("npm").args(npm),
+        Program::new("npm").args(npm).args(patience),
         Program::new("python3").args(["-m", "venv", &venv]),
         Program::new(&pip).args([
             "install",
@@ -67,7 +70,9 @@ fn installed() -> Result<Result<PathBuf, String>> {
     for step in steps {
         // A registry that cannot be reached is nothing that the project could mend.
         if let Err(error) = step.run() {
-            return Ok(Err(format!("the packages cannot be installed: {error}")));
+            let why = error.to_string();
+            let why = why.lines().next().unwrap_or_default();
+            return Ok(Err(format!("the packages cannot be installed, see above: {why}")));
         }
     }
     fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;

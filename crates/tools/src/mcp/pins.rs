@@ -229,6 +229,7 @@ impl Pins {
     }
 
     /// Changes whenever this program has agreed to something.
+    #[cfg(feature = "mcp")]
     pub(crate) fn approvals(&self) -> watch::Receiver<u64> {
         self.inner.approvals.subscribe()
     }

@@ -2,12 +2,17 @@
 //!
 //! Never reads the environment by itself, never starts or connects anything.
 
-use crate::process::{SandboxSettings, Surroundings};
+use crate::process::SandboxSettings;
+#[cfg(feature = "mcp")]
+use crate::process::Surroundings;
+#[cfg(feature = "mcp")]
 use crate::secrets::Secrets;
+#[cfg(feature = "mcp")]
 use crate::settings::is_secret_name;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+#[cfg(feature = "mcp")]
 use std::time::Duration;
 
 /// Longest name of a server, in bytes: it is the group in the names of its tools.
@@ -230,7 +235,11 @@ impl McpServer {
             },
         }
     }
+}
 
+/// What is asked once it is started.
+#[cfg(feature = "mcp")]
+impl McpServer {
     /// What the server is, for its fingerprint: the whole command line, or the URL. Secrets are not in it.
     pub(crate) fn identity(&self) -> Vec<String> {
         match &self.url {
