@@ -142,6 +142,15 @@ fn the_demo_model_answers_without_a_configuration() {
     assert!(notes.contains("✔ time.now"), "{notes}");
 }
 
+// R: T3
+#[test]
+fn every_tool_of_the_demo_can_be_written_in_text_mode() {
+    let (code, out, err) = output(&["ask", "--mode", "text", "--events", "hello"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains(r#""http.fetch""#), "{out}");
+    assert!(!out.contains("tool_not_offered"), "{out}");
+}
+
 #[test]
 fn a_chat_through_pipes_is_plain_text() {
     let (mut command, _folder) = throughline();

@@ -136,6 +136,12 @@ impl ToolInput {
         }
     }
 
+    /// Arguments as a person left them: shown as any others are. R: A2
+    pub fn edited(arguments: &serde_json::Value) -> Self {
+        let input_summary = summary::of_value(arguments);
+        Self { input_summary, arguments: Some(arguments.clone()), ..Self::default() }
+    }
+
     /// A call that must not run. `shown` is the argument text so far, as its card has shown it: of a call that was written
     /// as text, `raw` holds the markup, which nobody is shown.
     pub(crate) fn broken(why: BrokenCall, raw: RawArguments, shown: &str) -> Self {

@@ -146,7 +146,7 @@ async fn the_ssrf_suite_passes() {
             Some(target) => Web::new(vec![Page::redirect(target), last]),
             None => Web::new(vec![last]),
         };
-        let headers = json!({"Authorization": "Bearer secret", "Cookie": "session=secret"});
+        let headers = "Authorization: Bearer secret\nCookie: session=secret";
         let outcome = fetch(&web, &dns, json!({"url": case["url"], "headers": headers})).await;
 
         let is_done = matches!(outcome, Outcome::Done(_));
@@ -283,8 +283,7 @@ async fn redirects_are_followed_three_times_and_no_more() {
 
 #[tokio::test]
 async fn credentials_stay_at_their_origin_also_after_a_way_back() {
-    let headers =
-        json!({"Authorization": "Bearer s", "Cookie": "s", "X-Api-Key": "s", "Accept": "text/html"});
+    let headers = "Authorization: Bearer s\nCookie: s\n\n  X-Api-Key:s  \r\nAccept: text/html\n";
     let arguments = json!({"url": "https://one.test/", "headers": headers});
     let replies =
         [Page::redirect("/same"), Page::redirect("http://one.test/"), Page::redirect("https://one.test/")];
@@ -316,15 +315,37 @@ async fn headers_of_the_connection_cannot_be_set() {
         let outcome = fetch(
             &Web::new(vec![]),
             &Answers::public(),
-            json!({"url": "https://example.com/", "headers": {name: "x"}}),
+            json!({"url": "https://example.com/", "headers": format!("Accept: a\n{name}: x")}),
         )
         .await;
-        assert_eq!(message(&outcome), format!("/headers/{name}: this header cannot be set"));
+        let lower = name.to_lowercase();
+        assert_eq!(message(&outcome), format!("/headers: line 2: {lower}: this header cannot be set"));
     }
-    for (name, value) in [("a b", "x"), ("x", "a\r\nHost: evil"), ("", "x")] {
-        let arguments = json!({"url": "https://example.com/", "headers": {name: value}});
+    let refused = [
+        ("a b: x", "line 1: what stands before the colon is not the name of a header"),
+        (": x", "line 1: what stands before the colon is not the name of a header"),
+        ("Host : x", "line 1: what stands before the colon is not the name of a header"),
+        ("x: a\r\nHost: evil", "line 2: host: this header cannot be set"),
+        ("x: a\u{b}b", "line 1: x: the value has control characters"),
+        ("x: a\rHost: evil", "line 1: x: the value has control characters"),
+        ("Accept: a\n\n b", "line 3: this is not `Name: value`"),
+        ("Accept: a\naccept: b", "line 2: accept is given twice"),
+    ];
+    for (headers, expected) in refused {
+        let arguments = json!({"url": "https://example.com/", "headers": headers});
         let outcome = fetch(&Web::new(vec![]), &Answers::public(), arguments).await;
-        assert!(message(&outcome).starts_with(&format!("/headers/{name}: ")), "{outcome:?}");
+        assert_eq!(message(&outcome), format!("/headers: {expected}"), "{headers:?}");
+    }
+}
+
+// R: T3
+#[test]
+fn its_arguments_can_be_written_in_every_protocol() {
+    let tool = HttpFetch::new(FetchLimits::default(), Ports::default());
+    let spec = throughline_tools::Tool::definition(&tool);
+    for (name, schema) in spec.parameters["properties"].as_object().unwrap() {
+        let nested = matches!(schema["type"].as_str(), Some("object" | "array"));
+        assert!(!nested, "{name}: {schema}");
     }
 }
 

@@ -3,15 +3,13 @@
 use super::block::{Block, Thinking};
 use super::form::Form;
 use super::question::{Question, Wants};
-use super::wording::{
-    allowed_by, changed, edited_input, finish_card, full_arguments, remembered_as, summary, totals,
-};
+use super::wording::{allowed_by, changed, finish_card, full_arguments, remembered_as, summary, totals};
 use crate::messages::Words;
 use crate::terminal::card::{Card, duration};
 use crate::terminal::markdown::MarkdownStream;
 use crate::terminal::text::{Ink, Line, Style};
 use throughline_engine::{
-    BlockStart, CallStatus, Event, EventKind, QuestionKind, SessionStats, TurnStatus, WaitReason,
+    BlockStart, CallStatus, Event, EventKind, QuestionKind, SessionStats, ToolInput, TurnStatus, WaitReason,
 };
 use throughline_wire::UserPart;
 
@@ -224,8 +222,9 @@ impl Transcript {
                     card.state_words.clear();
                 }
                 if let Some(arguments) = arguments {
-                    *text = full_arguments(&edited_input(arguments));
-                    card.input = arguments.to_string();
+                    let edited = ToolInput::edited(arguments);
+                    *text = full_arguments(&edited);
+                    card.input = summary(&edited);
                 }
                 card.notes.extend(arguments_diff.as_ref().map(|diff| changed(diff, words)));
                 card.notes.extend(remember.as_deref().and_then(|scope| remembered_as(scope, words)));
@@ -549,6 +548,23 @@ It is sunny.
         assert_eq!(screen.transcript.questions(), []);
         screen
             .check("⊘ demo.calendar  title: …                            denied\n  └ not now\n[connecting]");
+    }
+
+    // R: A2
+    #[test]
+    fn arguments_that_a_person_changed_are_shown_like_any_others() {
+        let mut screen = Screen::new(60, 20);
+        screen.events(
+            r#"
+            {"type":"tool_use","block":0,"tool_id":"a","tool_name":"demo.calendar","wire_name":"demo_calendar","source":"builtin","effect":"write","status":"preparing","slot":0,"position":0}
+            {"type":"tool_input","block":0,"tool_id":"a","arguments":{"title":"Tea","days":[1]},"seal":"explicit","input_summary":"title: Tea, days: [1]"}
+            {"type":"approval_request","block":0,"tool_id":"a","approval_id":"q","question":"May I?","rule":"effect:write","arguments_hash":"x"}
+            {"type":"approval_resolved","block":0,"tool_id":"a","approval_id":"q","decision":"approve","by":"me","arguments":{"title":"Coffee","days":[1]},"arguments_diff":[{"path":"/title","from":"Tea","to":"Coffee"}]}
+            "#,
+        );
+        screen.check(
+            "◦ demo.calendar  title: Coffee, days: [1]\n  ┊ you changed: title \"Tea\" → \"Coffee\"\n[connecting]",
+        );
     }
 
     #[test]

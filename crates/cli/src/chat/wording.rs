@@ -39,11 +39,6 @@ pub fn summary(input: &ToolInput) -> String {
     }
 }
 
-/// Arguments as a person left them.
-pub fn edited_input(arguments: &Value) -> ToolInput {
-    ToolInput { arguments: Some(arguments.clone()), ..ToolInput::default() }
-}
-
 /// "you changed: city "Paris" → "Oslo"".
 pub fn changed(diff: &Value, words: Words) -> String {
     let side = |change: &Value, side: &str| change.get(side).map_or_else(|| "–".to_owned(), Value::to_string);

@@ -22,7 +22,6 @@ use reqwest::{Method, Url};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::Effect;
@@ -82,9 +81,9 @@ struct FetchArguments {
     /// GET reads the page, HEAD only status and headers.
     #[serde(default)]
     method: FetchMethod,
-    /// Request headers, for example Accept or Authorization. Seldom needed.
+    /// Request headers, one `Name: value` a line, for example `Accept: text/html`. Seldom needed.
     #[serde(default)]
-    headers: BTreeMap<String, String>,
+    headers: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
@@ -224,8 +223,12 @@ pub(crate) fn redirect_target(url: &Url, reply: &Reply) -> Option<Result<Url, St
     Some(url.join(&location).map_err(|error| format!("`{location}`: {error}")))
 }
 
-/// Headers that a model may set: none that describe the connection or the body, which are ours.
-fn request_headers(wanted: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+/// Headers that a model may set, one `Name: value` a line: none that describe the connection or the body, which are ours.
+/// Text, since every text protocol can write it. R: T3
+///
+/// # Errors
+/// Which line is wrong. What stands in it may be a secret and is not repeated.
+fn request_headers(wanted: &str) -> Result<HeaderMap, String> {
     const OURS: [&str; 12] = [
         "accept-encoding",
         "connection",
@@ -241,16 +244,23 @@ fn request_headers(wanted: &BTreeMap<String, String>) -> Result<HeaderMap, Strin
         "via",
     ];
     let mut headers = HeaderMap::new();
-    for (name, value) in wanted {
-        let lower = name.to_ascii_lowercase();
-        if OURS.contains(&lower.as_str()) || lower.starts_with("proxy-") || lower.starts_with("x-forwarded-")
-        {
-            return Err(format!("/headers/{name}: this header cannot be set"));
+    let lines = (1..).zip(wanted.lines()).map(|(number, line)| (number, line.trim()));
+    for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        let refused = |why: &str| format!("/headers: line {number}: {why}");
+        let Some((name, value)) = line.split_once(':') else {
+            return Err(refused("this is not `Name: value`"));
+        };
+        let name = HeaderName::try_from(name)
+            .map_err(|_| refused("what stands before the colon is not the name of a header"))?;
+        let lower = name.as_str();
+        if OURS.contains(&lower) || lower.starts_with("proxy-") || lower.starts_with("x-forwarded-") {
+            return Err(refused(&format!("{name}: this header cannot be set")));
         }
-        let parsed_name = HeaderName::try_from(name).map_err(|error| format!("/headers/{name}: {error}"))?;
-        let parsed_value =
-            HeaderValue::try_from(value).map_err(|error| format!("/headers/{name}: {error}"))?;
-        headers.insert(parsed_name, parsed_value);
+        let value = HeaderValue::from_bytes(value.trim().as_bytes())
+            .map_err(|_| refused(&format!("{name}: the value has control characters")))?;
+        if headers.insert(&name, value).is_some() {
+            return Err(refused(&format!("{name} is given twice")));
+        }
     }
     Ok(headers)
 }
