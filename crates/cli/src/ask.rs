@@ -2,6 +2,7 @@
 
 use crate::args::Ask;
 use crate::asking::{Asking, typed_lines};
+use crate::chat::answering::Always;
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages::{self, Lang, Words};
 use crate::picture::Picture;
@@ -53,6 +54,7 @@ pub async fn run(args: &Ask) -> Ended {
     let mut answers = None;
     let mut printer = Printer { form, plain: Plain::new(words), message: Message::default(), broken: None };
     let mut status = TurnStatus::Interrupted;
+    let mut always = Always::default();
     let mut cancelled = false;
     loop {
         tokio::select! {
@@ -61,6 +63,7 @@ pub async fn run(args: &Ask) -> Ended {
                 if let EventKind::StreamEnd { status: ended } = event.kind {
                     status = ended;
                 }
+                always.apply(&event);
                 printer.take(&event);
                 asking.take(&event).await;
                 if asking.is_open() && answers.is_none() {
@@ -81,6 +84,9 @@ pub async fn run(args: &Ask) -> Ended {
             }
             answer = next_line(&mut answers), if asking.is_open() => asking.give(&answer).await,
         }
+    }
+    if let Some(fault) = always.fault(&world.app) {
+        eprintln!("{}", messages::not_remembered(&fault));
     }
     match printer.finish() {
         Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),

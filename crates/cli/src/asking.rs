@@ -2,18 +2,21 @@
 
 use crate::chat::answering;
 use crate::chat::dialog::{Reply, remembered};
-use crate::chat::form::Filled;
+use crate::chat::form::{Filled, Form};
 use crate::chat::question::{Question, Wants, edited};
 use crate::chat::transcript::{Reasoning, Transcript};
 use crate::messages::Words;
 use crate::plain::for_terminal;
-use std::io;
+use crate::terminal::text::revealing;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use throughline::{
     Answer, Decision, Event, EventKind, Remember, Scope, Throughline, ToolAnswer, TurnControl,
 };
-use throughline_engine::{ApprovalId, Constraints};
-use tokio::sync::mpsc;
+use throughline_engine::{ApprovalId, Constraints, ToolQuestion, Wants as Wanted};
+use throughline_tools::{Asker, ToolSpec, completed};
+use tokio::sync::{Mutex, mpsc};
 
 /// Lines read ahead.
 const LINES_WAITING_MAX: usize = 64;
@@ -82,16 +85,8 @@ impl Asking {
         let Some(question) = self.question().cloned() else { return };
         let reply = match &question.wants {
             Wants::Approval { .. } => self.decided(&question, line),
-            Wants::Fields(_) => self.told(&question, line),
-            Wants::Address(_) => {
-                let told = |answer| Ok(Some(Reply::Told(question.id.clone(), answer)));
-                match line.trim() {
-                    "a" | "y" => told(ToolAnswer::Accept { content: None }),
-                    "d" | "n" | "" => told(ToolAnswer::Decline),
-                    "x" => told(ToolAnswer::Cancel),
-                    _ => Err(self.words.not_understood().to_owned()),
-                }
-            }
+            wants => told(wants, &mut self.filled, line, self.words)
+                .map(|answer| answer.map(|answer| Reply::Told(question.id.clone(), answer))),
         };
         match reply {
             Ok(Some(reply)) => {
@@ -125,24 +120,10 @@ impl Asking {
         self.turn.questions().iter().find(|question| Some(&question.id) == self.shown.as_ref())
     }
 
-    /// What can be typed now.
     fn prompt(&self) {
-        let Some(question) = self.question() else { return };
-        let prompt = match &question.wants {
-            Wants::Approval { .. } => self.words.typed_decide().to_owned(),
-            Wants::Address(_) => self.words.typed_url().to_owned(),
-            Wants::Fields(form) => match self.filled.next(form) {
-                Some(field) => {
-                    let about =
-                        if field.about.is_empty() { String::new() } else { format!("  {}\n", field.about) };
-                    let hint = field.hint(self.words);
-                    let hint = if hint.is_empty() { hint } else { format!(" ({hint})") };
-                    format!("{about}  {}{hint} · {} › ", field.title, self.words.typed_form())
-                }
-                None => String::new(),
-            },
-        };
-        eprint!("{}", for_terminal(&crate::terminal::text::revealing(&prompt)));
+        if let Some(question) = self.question() {
+            prompt(&question.wants, &self.filled, self.words);
+        }
     }
 
     /// Yes, all, no with a reason, other arguments, or what is to be remembered: then the line is not the answer yet.
@@ -183,19 +164,112 @@ impl Asking {
             _ => Err(self.words.not_understood().to_owned()),
         }
     }
+}
 
-    /// A field of a tool's question; `!` and `!!` decline and cancel.
-    fn told(&mut self, question: &Question, line: &str) -> Result<Option<Reply>, String> {
-        let Wants::Fields(form) = &question.wants else { return Ok(None) };
-        let told = |told| Ok(Some(Reply::Told(question.id.clone(), told)));
-        match line.trim() {
-            "!" => return told(ToolAnswer::Decline),
-            "!!" => return told(ToolAnswer::Cancel),
-            line => self.filled.take(form, line, self.words)?,
+/// What can be typed now.
+fn prompt(wants: &Wants, filled: &Filled, words: Words) {
+    let prompt = match wants {
+        Wants::Approval { .. } => words.typed_decide().to_owned(),
+        Wants::Address(_) => words.typed_url().to_owned(),
+        Wants::Fields(form) => match filled.next(form) {
+            Some(field) => {
+                let about =
+                    if field.about.is_empty() { String::new() } else { format!("  {}\n", field.about) };
+                let hint = field.hint(words);
+                let hint = if hint.is_empty() { hint } else { format!(" ({hint})") };
+                format!("{about}  {}{hint} · {} › ", field.title, words.typed_form())
+            }
+            // Nothing is to be filled in: yes or no.
+            None => words.typed_url().to_owned(),
+        },
+    };
+    eprint!("{}", for_terminal(&revealing(&prompt)));
+}
+
+/// What a line answers to a tool's own question; `None` = there is more to fill in.
+fn told(wants: &Wants, filled: &mut Filled, line: &str, words: Words) -> Result<Option<ToolAnswer>, String> {
+    let form = match wants {
+        Wants::Fields(form) if !form.fields.is_empty() => form,
+        Wants::Fields(_) | Wants::Address(_) | Wants::Approval { .. } => {
+            return match line.trim() {
+                "a" | "y" => Ok(Some(ToolAnswer::Accept { content: None })),
+                "d" | "n" | "" => Ok(Some(ToolAnswer::Decline)),
+                "x" => Ok(Some(ToolAnswer::Cancel)),
+                _ => Err(words.not_understood().to_owned()),
+            };
         }
-        match self.filled.next(form) {
-            Some(_) => Ok(None),
-            None => told(ToolAnswer::Accept { content: Some(self.filled.answer(form)) }),
+    };
+    match line.trim() {
+        "!" => return Ok(Some(ToolAnswer::Decline)),
+        "!!" => return Ok(Some(ToolAnswer::Cancel)),
+        line => filled.take(form, line, words)?,
+    }
+    Ok(match filled.next(form) {
+        Some(_) => None,
+        None => Some(ToolAnswer::Accept { content: Some(filled.answer(form)) }),
+    })
+}
+
+/// Who answers the questions of a tool that is run by hand: whoever sits at the terminal, else nobody, which is said with
+/// what helps. R: A2
+pub fn by_hand(tool: &ToolSpec, words: Words) -> Asker {
+    let (name, source) = (tool.name.to_string(), tool.source.clone());
+    let lines = Arc::new(Mutex::new(None));
+    Asker::new(move |question| {
+        let (name, source, lines) = (name.clone(), source.clone(), lines.clone());
+        async move {
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                let said = crate::messages::tool_asks_nobody(&name, &question.message);
+                eprintln!("{}", for_terminal(&revealing(&said)));
+                return ToolAnswer::Decline;
+            }
+            let mut lines = lines.lock().await;
+            put(&name, source, question, lines.get_or_insert_with(typed_lines), words).await
+        }
+    })
+}
+
+/// Puts one question, until an answer fits.
+async fn put(
+    tool: &str,
+    source: String,
+    question: ToolQuestion,
+    lines: &mut mpsc::Receiver<String>,
+    words: Words,
+) -> ToolAnswer {
+    let (wants, schema) = match question.wants {
+        Wanted::Form { schema } => (Wants::Fields(Form::of(&schema)), Some(schema)),
+        Wanted::Url { url } => (Wants::Address(url), None),
+    };
+    let question = Question {
+        id: ApprovalId::new("by_hand"),
+        call: None,
+        tool: tool.to_owned(),
+        source,
+        effect: String::new(),
+        question: question.message,
+        rule: String::new(),
+        expires_at: None,
+        arguments_hash: String::new(),
+        wants,
+    };
+    eprint!("{}", for_terminal(&question.plain(now(), words)));
+    let mut filled = Filled::default();
+    loop {
+        prompt(&question.wants, &filled, words);
+        // The input has ended: nobody can answer any more.
+        let Some(line) = lines.recv().await else { return ToolAnswer::Decline };
+        let answer = told(&question.wants, &mut filled, &line, words);
+        let fits = answer.and_then(|answer| match answer {
+            Some(answer) => completed(schema.as_ref(), answer).map(Some).inspect_err(|_| {
+                filled = Filled::default();
+            }),
+            None => Ok(None),
+        });
+        match fits {
+            Ok(Some(answer)) => return answer,
+            Ok(None) => {}
+            Err(why) => eprintln!("✘ {}", for_terminal(&why)),
         }
     }
 }

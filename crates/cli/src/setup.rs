@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use throughline::config::{DEMO, Environment, File, Flags, Settings, resolve};
+use throughline::config::{DEMO, Environment, File, Flags, Settings, Steering, resolve};
 use throughline::memory::{InFile, InMemory, Memory};
-use throughline::{Approval, Throughline, Upstream};
-use throughline_engine::{Ruling, explain};
+use throughline::{Agent, Approval, Throughline, Upstream};
+use throughline_engine::{Remembered, Ruling, When, explain};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::{Helper, Surroundings};
@@ -120,11 +120,21 @@ impl World {
         self.model.split('/').next() == Some(DEMO)
     }
 
-    /// The tools that the model may call.
-    pub fn offered(&self) -> Vec<Offered> {
-        let Some(agent) = self.app.agents().into_iter().find(|agent| agent.name == self.agent) else {
-            return Vec::new();
-        };
+    fn agent(&self) -> Option<Agent> {
+        self.app.agents().into_iter().find(|agent| agent.name == self.agent)
+    }
+
+    /// What a message that is sent while a turn runs waits for, as the agent has it. R: T14
+    pub fn steering(&self) -> When {
+        match self.agent().map(|agent| agent.steering).unwrap_or_default() {
+            Steering::NextStep => When::NextStep,
+            Steering::AfterTurn => When::AfterTurn,
+        }
+    }
+
+    /// The tools that the model may call; `remembered` is what was said before.
+    pub fn offered(&self, remembered: &[Remembered]) -> Vec<Offered> {
+        let Some(agent) = self.agent() else { return Vec::new() };
         if agent.tool_call.tools == Toggle::Off {
             return Vec::new();
         }
@@ -136,7 +146,7 @@ impl World {
                 &tool,
                 &Arguments::from_value(Value::Object(Default::default())),
                 &policy,
-                &[],
+                remembered,
             ) {
                 Ruling::Allow { .. } => Verdict::Runs,
                 Ruling::Ask { .. } => Verdict::Asks,

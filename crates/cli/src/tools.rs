@@ -157,7 +157,8 @@ async fn call(registry: &Registry, name: &str, arguments: &str, approve: bool, j
         return Ok(Exit::ToolFailed);
     }
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
-    let call = ToolCall::new("by_hand", name, arguments);
+    let mut call = ToolCall::new("by_hand", name, arguments);
+    call.asker = crate::asking::by_hand(tool.spec(), messages::Words(messages::Lang::of_environment()));
     let cancel = call.cancel.clone();
     let executor = Executor::default();
     let started = Instant::now();

@@ -162,6 +162,38 @@ fn a_chat_through_pipes_is_plain_text() {
     assert!(!said.contains('\x1b'), "no escape codes");
 }
 
+// R: A1
+#[test]
+fn the_list_of_tools_says_what_the_rules_make_of_a_call() {
+    let configuration = r#"
+[[agents.default.policy]]
+decide = "allow"
+tool = "demo.calendar"
+
+[[agents.default.policy]]
+decide = "ask"
+tool = "demo.fail"
+
+[[agents.default.policy]]
+decide = "deny"
+tool = "time.now"
+"#;
+    let listed = |more: &[&str]| {
+        let (mut command, folder) = throughline();
+        std::fs::write(folder.path().join("throughline.toml"), configuration).unwrap();
+        let output = command.arg("chat").args(more).write_stdin("/tools\n").output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let columns = |name: &str| -> Vec<String> {
+            let line = said.lines().find(|line| line.trim_start().starts_with(name)).expect(&said);
+            line.split_whitespace().skip(1).take(2).map(str::to_owned).collect()
+        };
+        ["demo.calendar", "demo.fail", "demo.weather", "time.now"].map(|name| columns(name).join(" "))
+    };
+    // Through a pipe there is nobody to ask.
+    assert_eq!(listed(&[]), ["write runs", "read denied", "read runs", "read denied"]);
+    assert_eq!(listed(&["--approve"]), ["write runs", "read runs", "read runs", "read denied"]);
+}
+
 /// `throughline doctor --json` in a folder with this configuration: the code, and the findings.
 fn examined(configuration: &str, more: &[&str]) -> (Option<i32>, Vec<Value>) {
     let (mut command, folder) = throughline();

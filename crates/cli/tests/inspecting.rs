@@ -26,6 +26,11 @@ tool_call = { enabled = true }
 model = "demo"
 prompt = "No tools: [{{ tools }}]"
 
+[http_tools."home.lights"]
+description = "Switches lamps"
+url = "http://192.0.2.1/{lamps}"
+parameters = '''{"type": "object", "properties": {"lamps": {"type": "array", "items": {"type": "string"}}}}'''
+
 [user]
 name = "Ada"
 "#;
@@ -58,7 +63,7 @@ fn the_prompt_is_shown_with_its_cost() {
     assert!(!said.out.contains("time_now"), "only those of one source: {}", said.out);
     assert!(said.err.contains("tokens; tools: "), "{}", said.err);
     assert!(
-        said.err.contains("left out: http.fetch: cannot be called in the text protocol vcp"),
+        said.err.contains("left out: home.lights: cannot be called in the text protocol vcp"),
         "{}",
         said.err
     );
@@ -94,7 +99,8 @@ fn the_list_says_why_a_tool_is_not_offered() {
     };
     assert_eq!(why("demo.weather"), (true, String::new()));
     assert_eq!(why("files.read"), (false, "switched off (tool_toggles.\"files\" = false)".to_owned()));
-    assert!(why("http.fetch").1.contains("text protocol vcp"), "{:?}", why("http.fetch"));
+    assert!(why("home.lights").1.contains("text protocol vcp"), "{:?}", why("home.lights"));
+    assert_eq!(why("http.fetch"), (true, String::new()));
     let said = run(&["tools", "list"], "");
     assert!(
         said.err.contains("tool_toggles.\"fils\" of the agent `default` switches nothing"),

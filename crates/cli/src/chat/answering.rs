@@ -2,7 +2,8 @@
 
 use super::dialog::Reply;
 use super::queue::Queued;
-use throughline::{Decision, Throughline, ToolAnswered, TurnControl};
+use throughline::memory::MemoryError;
+use throughline::{Decision, Event, EventKind, Throughline, ToolAnswered, TurnControl};
 use throughline_engine::UserMessageId;
 use throughline_wire::{Arguments, ToolName};
 
@@ -43,4 +44,24 @@ pub async fn say(control: &TurnControl, queued: Queued) {
 /// Takes it back. One that was taken in meanwhile is in the events. R: T14
 pub async fn take_back(control: &TurnControl, id: UserMessageId) {
     let _ = control.take_back(id).await;
+}
+
+/// Whether a turn had an answer that should always hold, and what became of it. R: A2
+#[derive(Debug, Default)]
+pub struct Always {
+    said: bool,
+}
+
+impl Always {
+    /// Takes an event of the turn.
+    pub fn apply(&mut self, event: &Event) {
+        if let EventKind::ApprovalResolved { remember: Some(scope), .. } = &event.kind {
+            self.said |= scope == "always";
+        }
+    }
+
+    /// The turn is over: why such an answer was not kept, told once.
+    pub fn fault(&mut self, app: &Throughline) -> Option<MemoryError> {
+        std::mem::take(&mut self.said).then(|| app.memory_fault()).flatten()
+    }
 }

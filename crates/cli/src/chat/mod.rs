@@ -19,7 +19,7 @@ use crate::args::{Chat, Choice};
 use crate::exit::{Ended, Failure};
 use crate::messages::{self, Lang, Words};
 use crate::picture::Picture;
-use crate::setup::World;
+use crate::setup::{Offered, Verdict, World};
 use crate::terminal::session::{Look, look};
 use std::io::IsTerminal;
 use throughline::config::Mode;
@@ -70,6 +70,23 @@ impl Talk {
         self.choice.mode = Some(name.to_owned());
         mode.name().clone_into(&mut self.world.mode);
         Ok(())
+    }
+
+    /// What the model may call, and what becomes of a call by rules, by what was said before, and by who answers.
+    fn offered(&self) -> Vec<Offered> {
+        // A memory that cannot be read ends the next turn before it begins, with the reason.
+        let kept = self.world.app.memory().all().unwrap_or_default();
+        let mut remembered: Vec<_> = kept.into_iter().map(|kept| kept.answer).collect();
+        remembered.extend(self.conversation.remembered());
+        let mut offered = self.world.offered(&remembered);
+        for tool in offered.iter_mut().filter(|tool| tool.verdict == Verdict::Asks) {
+            tool.verdict = match self.approval {
+                Approval::AllowAll => Verdict::Runs,
+                Approval::DenyAll { .. } => Verdict::Denied,
+                _ => Verdict::Asks,
+            };
+        }
+        offered
     }
 
     /// Goes on with what was said so far under another choice of model.

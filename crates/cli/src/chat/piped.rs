@@ -1,7 +1,7 @@
 //! The chat without a terminal: a message a line in, plain text out.
 
 use super::slash;
-use super::{Talk, greeting};
+use super::{Talk, answering, greeting};
 use crate::asking::{Asking, typed_lines};
 use crate::exit::{Ended, Exit};
 use crate::messages::{self, Words};
@@ -79,6 +79,7 @@ async fn turn(
     let mut plain = Plain::new(words);
     let mut asking = Asking::new(turn.control(), talk.world.app.clone(), words);
     let mut status = TurnStatus::Interrupted;
+    let mut always = answering::Always::default();
     let mut cancelled = false;
     loop {
         let event = tokio::select! {
@@ -99,7 +100,13 @@ async fn turn(
                 continue;
             }
         };
-        let Some(event) = event else { return Ok(Some(status)) };
+        let Some(event) = event else {
+            if let Some(fault) = always.fault(&talk.world.app) {
+                eprintln!("{}", messages::not_remembered(&fault));
+            }
+            return Ok(Some(status));
+        };
+        always.apply(&event);
         if let EventKind::StreamEnd { status: ended } = event.kind {
             status = ended;
         }
@@ -137,7 +144,7 @@ async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
             return;
         }
         slash::Line::Tools => {
-            for line in super::listing::tools(&talk.world.offered(), words, LIST_COLUMNS) {
+            for line in super::listing::tools(&talk.offered(), words, LIST_COLUMNS) {
                 println!("{}", line.plain());
             }
             return;

@@ -35,8 +35,10 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
     };
     let lines = greeting::lines(&talk.world, words, ui.painter.columns());
     ui.screen.print(lines);
+    ui.screen.steering = talk.world.steering();
 
     let mut turn: Option<Turn> = None;
+    let mut always = answering::Always::default();
     let mut frames = tokio::time::interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut painted_at: Option<Instant> = None;
@@ -81,13 +83,18 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
             event = next(&mut turn) => match event {
                 Some(event) => {
                     ui.screen.apply(&event);
+                    always.apply(&event);
                     if ui.screen.allowed_beforehand() && let Some(turn) = &turn {
                         let _ = answering::answer(&turn.control(), Reply::ApproveAll).await;
                     }
                 }
                 None => {
                     painted_at = None;
-                    turn = match ui.screen.end(now(), ui.painter.columns()) {
+                    let next = ui.screen.end(now(), ui.painter.columns());
+                    if let Some(fault) = always.fault(&talk.world.app) {
+                        ui.failed(&messages::not_remembered(&fault));
+                    }
+                    turn = match next {
                         Some(next) => ui.line(slash::Line::Message(next), &mut talk, None).await,
                         None => None,
                     };
@@ -246,7 +253,7 @@ impl Ui {
     }
 
     fn tools(&mut self, talk: &Talk) {
-        let offered = talk.world.offered();
+        let offered = talk.offered();
         if offered.is_empty() {
             return self.say(self.words.no_tools());
         }

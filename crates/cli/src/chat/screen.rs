@@ -57,6 +57,8 @@ pub struct Screen {
     /// Ctrl-C was pressed at an empty line: once more leaves.
     leaving: bool,
     queue: Queue,
+    /// What a message that is sent while a turn runs waits for, unless it is said. R: T14
+    pub steering: When,
     /// Final lines not yet painted.
     settled: Vec<Line>,
     /// The question that was printed because it is longer than the screen.
@@ -93,6 +95,7 @@ impl Screen {
             dialog: None,
             aside: HashSet::new(),
             queue: Queue::default(),
+            steering: When::default(),
             settled: Vec::new(),
             printed: None,
             attached: Vec::new(),
@@ -250,7 +253,7 @@ impl Screen {
                 self.leaving = true;
                 Wish::Nothing
             }
-            Edit::Submitted(text) => self.submitted(text, When::NextStep),
+            Edit::Submitted(text) => self.submitted(text, self.steering),
         }
     }
 
@@ -296,7 +299,7 @@ impl Screen {
         self.dialog = next.map(|question| Dialog::new(question, self.words));
     }
 
-    /// Keys about messages that go into the running turn: Alt-Enter sends for afterwards, Up takes the last one back.
+    /// Keys about messages that go into the running turn: Alt-Enter sends it for the other moment than Enter, Up takes the last one back.
     /// R: T14
     fn steered(&mut self, key: KeyEvent) -> Option<Wish> {
         if !self.is_running() {
@@ -304,7 +307,7 @@ impl Screen {
         }
         match key.code {
             KeyCode::Enter if key.modifiers.contains(KeyModifiers::ALT) => match self.editor.submit() {
-                Edit::Submitted(text) => Some(self.submitted(text, When::AfterTurn)),
+                Edit::Submitted(text) => Some(self.submitted(text, other(self.steering))),
                 _ => Some(Wish::Nothing),
             },
             KeyCode::Up if self.editor.is_empty() => {
@@ -382,7 +385,11 @@ impl Screen {
             if self.leaving {
                 frame.live.push(Line::new(&format!("  {}", words.leave_hint()), Style::DIM));
             } else if running {
-                let hint = format!("  {}", words.placeholder_running());
+                let hint = match self.steering {
+                    When::NextStep => words.placeholder_running(),
+                    When::AfterTurn => words.placeholder_running_after(),
+                };
+                let hint = format!("  {hint}");
                 frame.live.push(Line::new(&hint, Style::DIM).truncated(columns));
             }
         }
@@ -419,6 +426,14 @@ impl Screen {
         let cursor = cursor.map(|at| CursorAt { row: at.row + lines.len(), column: at.column + 2 });
         lines.extend(answer.into_iter().map(barred));
         (lines, cursor)
+    }
+}
+
+/// The moment that Alt-Enter means.
+fn other(when: When) -> When {
+    match when {
+        When::NextStep => When::AfterTurn,
+        When::AfterTurn => When::NextStep,
     }
 }
 
@@ -571,6 +586,23 @@ mod tests {
         let frame = screen.frame(1_000, 60, 24);
         assert_eq!(lines(&frame.settled).last().map(String::as_str), Some("› two!"));
         assert_eq!(screen.end(1_000, 60), None);
+    }
+
+    // R: T14
+    #[test]
+    fn an_agent_may_have_what_is_said_wait_for_the_end() {
+        let mut screen = screen();
+        screen.steering = When::AfterTurn;
+        screen.begin("one", 60, 1_000);
+        assert_eq!(typed(&mut screen, "two\n"), Wish::Nothing, "the turn is told nothing");
+        typed(&mut screen, "three");
+        let hint = lines(&screen.frame(1_000, 60, 24).live).join("\n");
+        assert!(hint.contains("Enter: after this reply · Alt-Enter: for the next step"), "{hint}");
+        let alt_enter = screen.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+        assert!(matches!(&alt_enter, Wish::Say(queued) if queued.text == "three"), "{alt_enter:?}");
+        let waiting = lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
+        assert_eq!(waiting, "afterwards › two|next step › three  (Up takes it back)");
+        assert_eq!(screen.end(1_000, 60).as_deref(), Some("two"));
     }
 
     // R: A2

@@ -143,6 +143,12 @@ pub fn memory(error: &throughline::memory::MemoryError) -> Failure {
     Failure::usage(error.to_string(), "", "")
 }
 
+/// An answer that should always hold was not kept.
+pub fn not_remembered(error: &throughline::memory::MemoryError) -> Failure {
+    let remedy = format!("{}=FOLDER, one that can be written to", crate::data::VARIABLE);
+    Failure::usage("your answer was not remembered: the next turn asks again", error.to_string(), remedy)
+}
+
 /// `tools remembered --forget` with a number that is not there.
 pub fn nothing_remembered(number: u64) -> Failure {
     Failure::usage(format!("no answer of number {number} is remembered"), "", "throughline tools remembered")
@@ -170,6 +176,13 @@ pub fn tool_needs_approval(name: &str) -> Failure {
         why: "it changes something, and there is no terminal to ask at".to_owned(),
         remedy: "--approve, if you want it to".to_owned(),
     }
+}
+
+/// A tool asks something, and there is nobody to answer.
+pub fn tool_asks_nobody(name: &str, question: &str) -> String {
+    format!(
+        "⚠ question of `{name}`: {question}\n  declined: there is no terminal to answer at\n  try: the same in a terminal, with standard input and error left to it"
+    )
 }
 
 /// The demo model cannot be started.

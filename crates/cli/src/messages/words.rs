@@ -62,6 +62,7 @@ words! {
     placeholder: "Say something, Tab for an example, /help for help", "说点什么，Tab 给出示例，/help 查看帮助";
     placeholder_plain: "Say something, /help for help", "说点什么，/help 查看帮助";
     placeholder_running: "Enter: for the next step · Alt-Enter: after this reply", "回车：下一步就告诉模型 · Alt-Enter：这一轮结束后再发";
+    placeholder_running_after: "Enter: after this reply · Alt-Enter: for the next step", "回车：这一轮结束后再发 · Alt-Enter：下一步就告诉模型";
     queued_step: "next step", "下一步";
     queued_after: "afterwards", "结束后";
     take_back_hint: "(Up takes it back)", "（按上方向键取回）";
@@ -195,10 +196,13 @@ impl Words {
                 ("/mode [native|text|auto]", "show or change how tools are offered"),
                 ("/image FILE", "send a picture with the next message"),
                 ("/thinking", "show reasoning in full, or fold it again"),
-                ("/after MESSAGE", "say it when the running reply is done (also Alt-Enter)"),
+                ("/after MESSAGE", "say it when the running reply is done"),
                 ("/quit", "leave (also Ctrl-D)"),
                 ("Ctrl-J", "a new line in the message (also Alt-Enter, between replies)"),
-                ("Enter while it replies", "the model hears it at its next step; Up takes it back"),
+                (
+                    "Enter while it replies",
+                    "the model hears it at its next step, Alt-Enter: afterwards; or the other way round, by the agent's `steering`; Up takes it back",
+                ),
             ],
             Lang::Chinese => [
                 ("/help", "本列表"),
@@ -208,10 +212,13 @@ impl Words {
                 ("/mode [native|text|auto]", "查看或更换工具的提供方式"),
                 ("/image 文件", "随下一条消息发送图片"),
                 ("/thinking", "完整显示或折叠思考过程"),
-                ("/after 消息", "这一轮结束后再发送（也可用 Alt-Enter）"),
+                ("/after 消息", "这一轮结束后再发送"),
                 ("/quit", "退出（也可用 Ctrl-D）"),
                 ("Ctrl-J", "在消息中换行（回复间隙也可用 Alt-Enter）"),
-                ("回复时按回车", "模型会在下一步看到；按上方向键取回"),
+                (
+                    "回复时按回车",
+                    "模型会在下一步看到，Alt-Enter：结束后再发；助手的 `steering` 可对调两者；按上方向键取回",
+                ),
             ],
         }
     }
