@@ -166,6 +166,10 @@ fn a_chat_through_pipes_is_plain_text() {
 #[test]
 fn the_list_of_tools_says_what_the_rules_make_of_a_call() {
     let configuration = r#"
+[agents.default]
+model = "demo"
+tool_call = { enabled = true }
+
 [[agents.default.policy]]
 decide = "allow"
 tool = "demo.calendar"

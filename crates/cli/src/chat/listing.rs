@@ -4,6 +4,18 @@ use crate::messages::Words;
 use crate::setup::{Offered, World};
 use crate::terminal::text::{Ink, Line, Style, width};
 
+/// The commands of the chat, each with what it does.
+pub fn commands(words: Words) -> Vec<Line> {
+    let commands = words.commands();
+    let column = commands.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+    let line = |(name, what): &(&str, &str)| {
+        let mut line = Line::new(&format!("  {}", padded(name, column)), Style::ink(Ink::Cyan));
+        line.push(&format!("  {what}"), Style::PLAIN);
+        line
+    };
+    commands.iter().map(line).collect()
+}
+
 /// Each offered tool: name, what it may do, what a call of it comes to, where it is from, what it is for.
 pub fn tools(offered: &[Offered], words: Words, columns: usize) -> Vec<Line> {
     let column = |of: fn(&Offered) -> &str| offered.iter().map(|tool| width(of(tool))).max().unwrap_or(0);
@@ -49,4 +61,23 @@ fn indented(lines: Vec<Line>) -> impl Iterator<Item = Line> {
 
 fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Lang;
+
+    #[test]
+    fn what_commands_do_stands_in_one_column_of_a_screen() {
+        for lang in [Lang::English, Lang::Chinese] {
+            let words = Words(lang);
+            for ((_, what), line) in words.commands().iter().zip(commands(words)) {
+                let plain = line.plain();
+                let before = plain.strip_suffix(what).unwrap_or_else(|| panic!("{plain}"));
+                assert_eq!(width(before), 28, "{plain}");
+                assert!(line.width() <= 90, "{plain}");
+            }
+        }
+    }
 }

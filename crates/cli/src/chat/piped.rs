@@ -138,13 +138,17 @@ async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
     let choice = talk.choice.clone();
     let changed = match line {
         slash::Line::Help => {
-            for (name, what) in words.commands() {
-                println!("  {name:<26}{what}");
+            for line in super::listing::commands(words) {
+                println!("{}", line.plain());
             }
             return;
         }
         slash::Line::Tools => {
-            for line in super::listing::tools(&talk.offered(), words, LIST_COLUMNS) {
+            let offered = talk.offered();
+            if offered.is_empty() {
+                return println!("  {}", words.no_tools());
+            }
+            for line in super::listing::tools(&offered, words, LIST_COLUMNS) {
                 println!("{}", line.plain());
             }
             return;

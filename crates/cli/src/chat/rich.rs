@@ -188,11 +188,7 @@ impl Ui {
                 }
             }
             slash::Line::Help => {
-                self.note(words.commands().map(|(name, what)| {
-                    let mut line = Line::new(&format!("  {name:<26}"), Style::ink(Ink::Cyan));
-                    line.push(what, Style::PLAIN);
-                    line
-                }));
+                self.note(super::listing::commands(words));
             }
             slash::Line::Tools => self.tools(talk),
             slash::Line::Sources => self.sources(talk),

@@ -199,10 +199,7 @@ impl Words {
                 ("/after MESSAGE", "say it when the running reply is done"),
                 ("/quit", "leave (also Ctrl-D)"),
                 ("Ctrl-J", "a new line in the message (also Alt-Enter, between replies)"),
-                (
-                    "Enter while it replies",
-                    "the model hears it at its next step, Alt-Enter: afterwards; or the other way round, by the agent's `steering`; Up takes it back",
-                ),
+                ("Enter while it replies", "next step, or as `steering` says; Up takes it back"),
             ],
             Lang::Chinese => [
                 ("/help", "本列表"),
@@ -215,10 +212,7 @@ impl Words {
                 ("/after 消息", "这一轮结束后再发送"),
                 ("/quit", "退出（也可用 Ctrl-D）"),
                 ("Ctrl-J", "在消息中换行（回复间隙也可用 Alt-Enter）"),
-                (
-                    "回复时按回车",
-                    "模型会在下一步看到，Alt-Enter：结束后再发；助手的 `steering` 可对调两者；按上方向键取回",
-                ),
+                ("回复时按回车", "下一步告诉模型，或按 `steering`；按上方向键取回"),
             ],
         }
     }
