@@ -28,7 +28,9 @@ prompt = "No tools: [{{ tools }}]"
 
 [http_tools."home.lights"]
 description = "Switches lamps"
-url = "http://192.0.2.1/{lamps}"
+method = "POST"
+url = "https://example.com/lights"
+body = "arguments"
 parameters = '''{"type": "object", "properties": {"lamps": {"type": "array", "items": {"type": "string"}}}}'''
 
 [user]
