@@ -128,14 +128,24 @@ async fn what_comes_back() {
 // R: L6
 #[tokio::test]
 async fn progress_and_output_reach_the_card_while_it_runs() {
-    let script = "echo '@progress {\"progress\": 1, \"total\": 2, \"message\": \"half\"}' >&2; echo first; read line; echo got $line";
-    let registry = one(with(shell(script), json!({"input": "json"}))).await;
+    // It goes on when its progress was seen, so that it cannot be over before.
+    let folder = tempfile::tempdir().unwrap();
+    let seen_it = folder.path().join("seen");
+    let script = format!(
+        "echo '@progress {{\"progress\": 1, \"total\": 2, \"message\": \"half\"}}' >&2; echo first; \
+         while ! [ -e {} ]; do sleep 0.01; done; read line; echo got $line",
+        seen_it.display()
+    );
+    let registry = one(with(shell(&script), json!({"input": "json"}))).await;
     let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let call = ToolCall::new("call_1", "test.it", Arguments::from_value(json!({"x": 1})));
     let executor =
         Executor::new(ExecutorLimits { progress_interval: Duration::ZERO, ..ExecutorLimits::default() });
     let outcome = executor
         .run(&registry, call, |progress| {
+            if progress.message.is_some() {
+                std::fs::write(&seen_it, "").unwrap();
+            }
             seen.lock().unwrap().push(progress);
             async {}
         })
