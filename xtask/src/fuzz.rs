@@ -244,6 +244,7 @@ mod tests {
             "arguments",
             "assembly",
             "leaked",
+            "text_protocol",
             "openai_chat",
             "openai_responses",
             "anthropic",

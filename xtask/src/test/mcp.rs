@@ -56,24 +56,26 @@ fn installed() -> Result<Result<PathBuf, String>> {
     // Its own waits, 10 s and more between attempts, are too long where there is no network.
     let patience =
         ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000", "--fetch-timeout=60000"];
+    let quiet = ["--quiet", "--disable-pip-version-check"];
+    let npm_is_there = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
+    let pypi_is_there = Program::new(&pip).args(["index", "versions", "mcp-server-time"]).args(quiet);
     let steps = [
-        Program::new("npm").args(npm).args(patience),
-        Program::new("python3").args(["-m", "venv", &venv]),
-        Program::new(&pip).args([
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "-r",
-            &path("requirements.txt"),
-        ]),
+        (Program::new("npm").args(npm).args(patience), Some(npm_is_there)),
+        (Program::new("python3").args(["-m", "venv", &venv]), None),
+        (
+            Program::new(&pip).args(["install", "-r", &path("requirements.txt")]).args(quiet),
+            Some(pypi_is_there),
+        ),
     ];
-    for step in steps {
-        // A registry that cannot be reached is nothing that the project could mend.
-        if let Err(error) = step.run() {
-            let why = error.to_string();
-            let why = why.lines().next().unwrap_or_default();
-            return Ok(Err(format!("the packages cannot be installed, see above: {why}")));
+    for (step, registry) in steps {
+        let Err(error) = step.run() else { continue };
+        // A registry that cannot be reached is nothing that the project could mend; a pin that is wrong is.
+        if registry.is_some_and(Program::works) {
+            return Err(error);
         }
+        let why = error.to_string();
+        let why = why.lines().next().unwrap_or_default();
+        return Ok(Err(format!("the packages cannot be installed, see above: {why}")));
     }
     fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(Ok(folder))
