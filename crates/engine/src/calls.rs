@@ -14,7 +14,7 @@ use crate::setup::{Concurrency, Effect, OfferedTool, Polling, Runs};
 use crate::turn::{Machine, Subject};
 use crate::wording;
 use std::collections::BTreeMap;
-use throughline_wire::{Arguments, CallId, NotStarted, Outcome, Output, Seal, Started};
+use throughline_wire::{CallId, NotStarted, Outcome, Output, Seal, Started};
 
 /// What is to be done about a call that is sealed.
 enum Move {
@@ -383,10 +383,6 @@ impl Machine<'_> {
     fn partial_of(&self, at: usize) -> Option<Output> {
         let partial = &self.record.calls[at].partial;
         (!partial.is_empty()).then(|| Output::text(partial.clone()))
-    }
-
-    pub(crate) fn arguments_of(&self, at: usize) -> Option<&Arguments> {
-        self.record.calls[at].arguments.as_ref().and_then(|arguments| arguments.as_ref().ok())
     }
 }
 

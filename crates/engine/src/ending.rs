@@ -189,7 +189,7 @@ impl Machine<'_> {
             let committed = self.record.phase == Phase::Settling;
             if goes_on && self.wait_on(at) {
                 // The client is still there.
-            } else if goes_on && committed && again && self.arguments_of(at).is_some() {
+            } else if goes_on && committed && again && self.was_allowed_as_it_is(at) {
                 let rule = self.record.calls[at].rule.clone();
                 self.start_tool(at, Commit::Done, rule);
             } else {
@@ -212,6 +212,15 @@ impl Machine<'_> {
             Phase::Settling => self.look_again(),
             Phase::Fresh | Phase::Between | Phase::Lost | Phase::Stopping | Phase::Over => {}
         }
+    }
+
+    /// What allowed the start that died still holds: nobody has looked at a definition that came after it. R: A3
+    fn was_allowed_as_it_is(&self, at: usize) -> bool {
+        let answer = self.record.calls[at].answer.as_ref();
+        self.case(at).is_some_and(|case| match answer {
+            Some(answer) => answer.is_about(&case),
+            None => case.fingerprint == case.tool.fingerprint,
+        })
     }
 
     /// The reply of a dead stream cannot be revived: what was shown stays, and the model is asked to go on.

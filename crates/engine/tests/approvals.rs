@@ -483,6 +483,29 @@ fn an_approval_survives_a_restart_unless_the_tool_is_another_one_there() {
     assert_eq!(after_restart(&world, &world.log, "f2"), ["asks"]);
 }
 
+/// Found by the simulator (seed 67873): what allowed the start that died was about another definition.
+#[test]
+fn a_read_does_not_run_again_after_a_crash_if_its_tool_was_redefined_meanwhile() {
+    let running = World::run(
+        r#"tools r:read; continue
+         open A r
+         seal A {}
+         finish tool_calls"#,
+    );
+    let again = |redefined: Option<&str>| {
+        let mut turn = Turn::restore(running.given.clone(), script::start(), &running.log, &running.beside);
+        let mut out = Out::default();
+        if let Some(fingerprint) = redefined {
+            let (tool, fingerprint) = (running.given.tools[0].name.clone(), fingerprint.to_owned());
+            turn.apply(Input::Redefined { tool, fingerprint, start: None }, running.now, &mut out);
+        }
+        turn.resume(1, running.now, &mut out);
+        out.actions.iter().any(|action| matches!(action, Action::StartTool { .. }))
+    };
+    assert!(again(None));
+    assert!(!again(Some("f2")));
+}
+
 /// No machine writes such a log; if one did, the approval would be about what the log no longer says.
 #[test]
 fn an_approval_of_arguments_that_were_taken_back_is_none() {
