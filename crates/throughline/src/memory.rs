@@ -5,14 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use throughline_engine::Remembered;
+use throughline_tools::private_file::{PrivateFile, PrivateFileError, Versioned};
 
-/// Version of the file's format.
-const FORMAT: u32 = 1;
 /// Largest file that is read, in bytes: what is larger was not written by us.
 pub const MEMORY_FILE_BYTES_MAX: u64 = 16 << 20;
 /// Most answers that are kept; one more takes the place of the oldest.
@@ -83,7 +80,15 @@ struct Document {
 
 impl Default for Document {
     fn default() -> Self {
-        Self { v: FORMAT, next: 1, answers: Vec::new() }
+        Self { v: Self::FORMAT, next: 1, answers: Vec::new() }
+    }
+}
+
+impl Versioned for Document {
+    const FORMAT: u32 = 1;
+
+    fn version(&self) -> u32 {
+        self.v
     }
 }
 
@@ -140,88 +145,37 @@ impl Memory for InMemory {
 /// under a lock, and the file replaced whole.
 #[derive(Clone, Debug)]
 pub struct InFile {
-    path: PathBuf,
+    file: PrivateFile,
 }
 
 impl InFile {
     /// In this file. It is made, with its folder, when something is first kept.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { file: PrivateFile::at(path, MEMORY_FILE_BYTES_MAX) }
     }
 
-    fn change<T>(&self, edit: impl FnOnce(&mut Document) -> T) -> Result<T, MemoryError> {
-        let failed = |error: io::Error| self.failed(&error);
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+    fn failed(&self, error: PrivateFileError) -> MemoryError {
+        let path = self.file.path().to_owned();
+        match error {
+            PrivateFileError::File(error) => MemoryError::File { path, why: error.to_string() },
+            PrivateFileError::Format(why) => MemoryError::Format { path, why },
         }
-        // Let go by the kernel if this program dies.
-        let lock =
-            private().create(true).truncate(false).open(self.path.with_extension("lock")).map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        let before = self.read()?;
-        let mut document = before.clone();
-        let answer = edit(&mut document);
-        if document != before {
-            replace(&self.path, &document).map_err(failed)?;
-        }
-        Ok(answer)
-    }
-
-    fn read(&self) -> Result<Document, MemoryError> {
-        let wrong = |why: String| MemoryError::Format { path: self.path.clone(), why };
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
-            Err(error) => return Err(self.failed(&error)),
-        };
-        let mut text = String::new();
-        file.take(MEMORY_FILE_BYTES_MAX + 1)
-            .read_to_string(&mut text)
-            .map_err(|error| self.failed(&error))?;
-        if text.len() as u64 > MEMORY_FILE_BYTES_MAX {
-            return Err(wrong("it is too large".to_owned()));
-        }
-        let document: Document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        match document.v {
-            FORMAT => Ok(document),
-            v => Err(wrong(format!("its version is {v}, and this program knows {FORMAT}"))),
-        }
-    }
-
-    fn failed(&self, error: &io::Error) -> MemoryError {
-        MemoryError::File { path: self.path.clone(), why: error.to_string() }
     }
 }
 
 impl Memory for InFile {
     fn all(&self) -> Result<Vec<Kept>, MemoryError> {
-        // The file is replaced whole, so what is read is whole without the lock.
-        Ok(self.read()?.answers)
+        let document: Document = self.file.read().map_err(|error| self.failed(error))?;
+        Ok(document.answers)
     }
 
     fn keep(&self, answer: Remembered, at_ms: i64) -> Result<(), MemoryError> {
-        self.change(|document| document.keep(answer, at_ms))
+        let keep = |document: &mut Document| document.keep(answer, at_ms);
+        self.file.change(keep).map_err(|error| self.failed(error))
     }
 
     fn forget(&self, number: u64) -> Result<Option<Kept>, MemoryError> {
-        self.change(|document| document.forget(number))
+        let forget = |document: &mut Document| document.forget(number);
+        self.file.change(forget).map_err(|error| self.failed(error))
     }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Written beside and moved into place: a crash leaves the old file or the new one.
-fn replace(path: &Path, document: &Document) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = private().create(true).truncate(true).open(&beside)?;
-    serde_json::to_writer_pretty(&mut file, document)?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)
 }

@@ -46,6 +46,7 @@ mod execute;
 mod function;
 mod naming;
 mod output;
+pub mod private_file;
 mod question;
 mod registry;
 mod schema;

@@ -5,17 +5,15 @@
 //! Never holds a secret: no values of variables, no headers.
 // R: L2 R4
 
+use crate::private_file::{PrivateFile, PrivateFileError, Versioned};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Version of the file's format.
-const FORMAT: u32 = 1;
 /// Largest file that is read, in bytes: what is larger was not written by us.
 pub const PIN_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -99,7 +97,7 @@ pub struct Pins {
 #[derive(Debug)]
 struct Inner {
     /// `None` = in memory only.
-    path: Option<PathBuf>,
+    file: Option<PrivateFile>,
     memory: Mutex<Document>,
     approvals: watch::Sender<u64>,
 }
@@ -116,7 +114,15 @@ struct Document {
 
 impl Default for Document {
     fn default() -> Self {
-        Self { v: FORMAT, pins: BTreeMap::new(), waiting: BTreeMap::new() }
+        Self { v: Self::FORMAT, pins: BTreeMap::new(), waiting: BTreeMap::new() }
+    }
+}
+
+impl Versioned for Document {
+    const FORMAT: u32 = 1;
+
+    fn version(&self) -> u32 {
+        self.v
     }
 }
 
@@ -159,12 +165,12 @@ impl Pins {
 
     /// Pins in a file, which is made when it is first needed, for its owner's eyes only.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self::new(Some(path.into()))
+        Self::new(Some(PrivateFile::at(path, PIN_FILE_BYTES_MAX)))
     }
 
-    fn new(path: Option<PathBuf>) -> Self {
+    fn new(file: Option<PrivateFile>) -> Self {
         let memory = Mutex::new(Document::default());
-        Self { inner: Arc::new(Inner { path, memory, approvals: watch::Sender::new(0) }) }
+        Self { inner: Arc::new(Inner { file, memory, approvals: watch::Sender::new(0) }) }
     }
 
     /// Compares what a server says now with its pins. A tool that is seen for the first time is pinned; one that is
@@ -240,78 +246,28 @@ impl Pins {
     }
 
     fn read(&self) -> Result<Document, PinsError> {
-        match &self.inner.path {
+        match &self.inner.file {
             None => Ok(self.memory().clone()),
-            Some(path) => read(path),
+            Some(file) => file.read().map_err(|error| PinsError::of(file, error)),
         }
     }
 
     fn change<T>(&self, edit: impl FnOnce(&mut Document) -> Result<T, PinsError>) -> Result<T, PinsError> {
-        let Some(path) = &self.inner.path else {
-            return edit(&mut self.memory());
-        };
-        let failed = |error| PinsError::File { path: path.clone(), error };
-        let _lock = Lock::take(path).map_err(failed)?;
-        let before = read(path)?;
-        let mut document = before.clone();
-        let answer = edit(&mut document)?;
-        if document != before {
-            replace(path, &document).map_err(failed)?;
+        match &self.inner.file {
+            None => edit(&mut self.memory()),
+            Some(file) => file.change(edit).map_err(|error| PinsError::of(file, error))?,
         }
-        Ok(answer)
     }
 }
 
-/// Held by one program at a time; the kernel lets go of it if that program dies.
-struct Lock(#[expect(dead_code, reason = "the lock is the open file")] File);
-
-impl Lock {
-    fn take(path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+impl PinsError {
+    fn of(file: &PrivateFile, error: PrivateFileError) -> Self {
+        let path = file.path().to_owned();
+        match error {
+            PrivateFileError::File(error) => Self::File { path, error },
+            PrivateFileError::Format(problem) => Self::Format { path, problem },
         }
-        let file = private().create(true).truncate(false).open(path.with_extension("lock"))?;
-        file.lock()?;
-        Ok(Self(file))
     }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn read(path: &Path) -> Result<Document, PinsError> {
-    let failed = |error| PinsError::File { path: path.to_owned(), error };
-    let wrong = |problem: String| PinsError::Format { path: path.to_owned(), problem };
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut text = String::new();
-    file.take(PIN_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > PIN_FILE_BYTES_MAX {
-        return Err(wrong("it is too large".to_owned()));
-    }
-    let document: Document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    if document.v != FORMAT {
-        return Err(wrong(format!("its version is {}, and this program knows {FORMAT}", document.v)));
-    }
-    Ok(document)
-}
-
-/// Written beside and moved into place: a crash leaves the old file or the new one.
-fn replace(path: &Path, document: &Document) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = private().create(true).truncate(true).open(&beside)?;
-    serde_json::to_writer_pretty(&mut file, document)?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)
 }
 
 fn pretty(value: &Value) -> String {

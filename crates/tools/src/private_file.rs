@@ -1,0 +1,113 @@
+//! A JSON document in a file for its owner's eyes only, which several programs may share: every change is read, made and
+//! written under a lock, and the file is replaced whole. Blocks its thread.
+// R: R4
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// What such a file holds. Its default is what an absent file means.
+pub trait Versioned: Clone + Default + PartialEq + Serialize + DeserializeOwned {
+    /// The version of the format that this program knows.
+    const FORMAT: u32;
+
+    /// The version that the document says.
+    fn version(&self) -> u32;
+}
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateFile {
+    path: PathBuf,
+    bytes_max: u64,
+}
+
+/// Why a document cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateFileError {
+    /// The file system says no.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// It holds something else, or a later version.
+    #[error("{0}")]
+    Format(String),
+}
+
+impl PrivateFile {
+    /// At this path, of at most so many bytes: what is larger was not written by us. It is made, with its folder, by the
+    /// first change.
+    pub fn at(path: impl Into<PathBuf>, bytes_max: u64) -> Self {
+        Self { path: path.into(), bytes_max }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The document as it is now. The file is replaced whole, so this needs no lock.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no such document.
+    pub fn read<D: Versioned>(&self) -> Result<D, PrivateFileError> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(D::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut text = String::new();
+        file.take(self.bytes_max + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > self.bytes_max {
+            return Err(PrivateFileError::Format("it is too large".to_owned()));
+        }
+        let document: D =
+            serde_json::from_str(&text).map_err(|error| PrivateFileError::Format(error.to_string()))?;
+        match document.version() {
+            version if version == D::FORMAT => Ok(document),
+            version => {
+                let why = format!("its version is {version}, and this program knows {}", D::FORMAT);
+                Err(PrivateFileError::Format(why))
+            }
+        }
+    }
+
+    /// Changes the document; one that stays the same is not written.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn change<D: Versioned, T>(&self, edit: impl FnOnce(&mut D) -> T) -> Result<T, PrivateFileError> {
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        // Let go by the kernel if this program dies.
+        let lock = private().create(true).truncate(false).open(self.path.with_extension("lock"))?;
+        lock.lock()?;
+        let before: D = self.read()?;
+        let mut document = before.clone();
+        let answer = edit(&mut document);
+        if document != before {
+            self.replace(&document)?;
+        }
+        Ok(answer)
+    }
+
+    /// Written beside and moved into place: a crash leaves the old file or the new one.
+    fn replace(&self, document: &impl Serialize) -> io::Result<()> {
+        let beside = self.path.with_extension("new");
+        let mut file = private().create(true).truncate(true).open(&beside)?;
+        serde_json::to_writer_pretty(&mut file, document)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        std::fs::rename(&beside, &self.path)
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
