@@ -1,0 +1,1 @@
+//! The server: every viewer is a cursor in the log.
