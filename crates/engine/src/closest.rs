@@ -1,62 +1,95 @@
-//! The offered names closest to one that is not offered. R: L4
+//! "Did you mean": names near to one that does not exist. R: L4
 
-/// At most this many suggestions.
-const SUGGESTIONS_MAX: usize = 3;
+/// Longest name that is compared, in characters: the distance is quadratic in the length, and the name is the model's.
+const COMPARED_CHARS_MAX: usize = 128;
 
-/// Offered names by how few changes lead to `name`; only those within a third of its length, or that contain it.
-pub(crate) fn closest<'a>(name: &str, offered: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let wanted = plain(name);
-    let mut found: Vec<(usize, &str)> = offered
-        .filter_map(|offered| {
-            let other = plain(offered);
-            let part_of = !wanted.is_empty()
-                && !other.is_empty()
-                && (other.contains(&wanted) || wanted.contains(&other));
-            let distance = distance(&wanted, &other);
-            (distance <= wanted.chars().count().max(3) / 3 || part_of).then_some((distance, offered))
+/// Names that a model may have meant, best first, at most three. Case, dots, dashes and underscores do not count;
+/// after that, few edits or a shared method do.
+pub fn closest_names<'a>(meant: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    const ANSWERS_MAX: usize = 3;
+    let meant: Vec<char> = letters(meant).take(COMPARED_CHARS_MAX).collect();
+    if meant.is_empty() {
+        return Vec::new();
+    }
+    let edits_max = (meant.len() / 3).max(2);
+    let mut ranked: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter_map(|name| {
+            let letters: Vec<char> = letters(name).collect();
+            let distance = edits(&meant, &letters);
+            let part = meant.len() >= 4
+                && letters.len() >= 4
+                && (contains(&letters, &meant) || contains(&meant, &letters));
+            match (distance <= edits_max, part) {
+                (true, _) => Some((distance, name)),
+                (false, true) => Some((edits_max + 1, name)),
+                (false, false) => None,
+            }
         })
         .collect();
-    found.sort_unstable();
-    found.into_iter().take(SUGGESTIONS_MAX).map(|(_, name)| name.to_owned()).collect()
+    ranked.sort();
+    ranked.into_iter().take(ANSWERS_MAX).map(|(_, name)| name).collect()
 }
 
-/// Models confuse case and separators first of all.
-fn plain(name: &str) -> String {
-    name.chars().take(64).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, a) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+fn contains(text: &[char], part: &[char]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+pub fn edits(a: &[char], b: &[char]) -> usize {
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last[j - 2] + 1);
+            }
         }
+        before_last = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::closest_names;
 
+    // R: L4
     #[test]
-    fn names_a_model_may_have_meant() {
-        let offered = ["demo_weather", "demo_calendar", "files_read", "files_list", "time_now"];
-        let table: [(&str, &[&str]); 6] = [
-            ("demo.weather", &["demo_weather"]),
-            ("weather", &["demo_weather"]),
-            ("DemoCalender", &["demo_calendar"]),
-            ("file_read", &["files_read"]),
-            ("launch_rocket", &[]),
-            ("", &[]),
+    fn the_closest_names_are_suggested() {
+        let known = [
+            "demo_weather",
+            "demo_calendar",
+            "files_read",
+            "files_search",
+            "http_fetch",
+            "live2d_motion",
+            "time_now",
         ];
-        for (name, expected) in table {
-            assert_eq!(closest(name, offered.into_iter()), expected, "{name}");
+        for (meant, expected) in [
+            ("demo.weather", vec!["demo_weather"]),
+            ("DemoWeather", vec!["demo_weather"]),
+            ("demo_waether", vec!["demo_weather"]),
+            ("get_weather", vec!["demo_weather"]),
+            ("weather", vec!["demo_weather"]),
+            ("file_read", vec!["files_read", "files_search"]),
+            ("read_file", vec![]),
+            ("time", vec!["time_now"]),
+            ("send_money", vec![]),
+            ("", vec![]),
+            ("___", vec![]),
+        ] {
+            let found = closest_names(meant, known);
+            assert_eq!(found.first(), expected.first(), "{meant}: {found:?}");
+            assert!(found.len() <= 3);
         }
+        assert!(closest_names(&"x".repeat(1_000_000), known).is_empty());
     }
 }

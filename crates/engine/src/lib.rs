@@ -38,6 +38,7 @@ mod wording;
 
 pub use action::{Action, Beside, Early, Out};
 pub use client::{ClientAnswer, ClientCall, ClientStatus};
+pub use closest::{closest_names, edits};
 pub use event::{
     BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, QuestionKind,
     SessionStats, ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,

@@ -1,7 +1,7 @@
 //! A step of the model: from the request to its end, event by event.
 
 use crate::action::Action;
-use crate::closest::closest;
+use crate::closest::closest_names;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, Fault, ToolInput, WaitReason};
 use crate::input::UpstreamFailure;
 use crate::ledger;
@@ -456,7 +456,8 @@ impl Machine<'_> {
     /// Names of offered tools like `name`.
     pub(crate) fn closest_to(&self, name: &WireName) -> NotStarted {
         let offered = self.setup.tools.iter().map(|tool| tool.wire_name.as_str());
-        NotStarted::UnknownTool { closest: closest(name.as_str(), offered) }
+        let closest = closest_names(name.as_str(), offered).into_iter().map(str::to_owned).collect();
+        NotStarted::UnknownTool { closest }
     }
 }
 

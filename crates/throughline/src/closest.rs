@@ -1,33 +1,21 @@
 //! "Did you mean": the valid name nearest to a mistyped one.
 
+use throughline_engine::edits;
+
 /// The candidate with the fewest edits, if there are few enough to be a slip: a third of the name, at least one.
 pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (name.chars().count() / 3).max(1);
+    let wanted = letters(name);
+    let allowed = (wanted.len() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (edits(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| (edits(&wanted, &letters(candidate)), candidate))
         .filter(|(edits, _)| *edits <= allowed)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
-fn edits(from: &str, to: &str) -> usize {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    let mut before_last = vec![0; to.len() + 1];
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for i in 1..=from.len() {
-        let mut row = vec![i; to.len() + 1];
-        for j in 1..=to.len() {
-            let differs = usize::from(from[i - 1] != to[j - 1]);
-            row[j] = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + differs);
-            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
-                row[j] = row[j].min(before_last[j - 2] + 1);
-            }
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[to.len()]
+fn letters(name: &str) -> Vec<char> {
+    name.to_lowercase().chars().collect()
 }
 
 #[cfg(test)]

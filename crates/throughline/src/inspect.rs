@@ -6,8 +6,8 @@ use crate::config::Protocol;
 use crate::offer::Offer;
 use serde_json::Value;
 use std::ops::Range;
-use throughline_engine::{OfferedTool, Remembered, Ruling, explain};
-use throughline_tools::{Registry, Verdict, closest_names};
+use throughline_engine::{OfferedTool, Remembered, Ruling, closest_names, explain};
+use throughline_tools::{Registry, Verdict};
 use throughline_wire::text::{self, Finding, ParsedCall, TextProtocol, find_leaked, line_and_column};
 use throughline_wire::{Arguments, ToolDefinition, ToolName, WireName};
 

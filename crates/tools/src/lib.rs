@@ -61,7 +61,7 @@ pub use context::{Progress, ToolContext};
 pub use discovery::{Found, Verdict, Way, Withheld, discover};
 pub use execute::{Executor, ExecutorLimits, MESSAGE_CHARS_MAX, ToolCall};
 pub use function::{FunctionTool, IntoReply, Json, NoArguments, argument_schema, tool};
-pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX, closest_names};
+pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX};
 pub use output::{OutputLimits, Spool};
 pub use question::{ASKED_MAX_DEFAULT, Asker, completed};
 pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryError};

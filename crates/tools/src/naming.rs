@@ -83,61 +83,6 @@ fn with_suffix(name: &ToolName, round: u32) -> String {
     format!("{text}_{}", &hash.as_str()[..SUFFIX_DIGITS])
 }
 
-/// Names that a model may have meant, best first, at most three. Case, dots, dashes and underscores do not count;
-/// after that, few edits or a shared method do.
-pub fn closest_names<'a>(meant: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    const ANSWERS_MAX: usize = 3;
-    // The distance is quadratic in the length, and the name is the model's.
-    let meant: Vec<char> = letters(meant).take(2 * WIRE_NAME_BYTES_MAX).collect();
-    if meant.is_empty() {
-        return Vec::new();
-    }
-    let edits_max = (meant.len() / 3).max(2);
-    let mut ranked: Vec<(usize, &str)> = known
-        .into_iter()
-        .filter_map(|name| {
-            let letters: Vec<char> = letters(name).collect();
-            let edits = edit_distance(&meant, &letters);
-            let part = meant.len() >= 4
-                && letters.len() >= 4
-                && (contains(&letters, &meant) || contains(&meant, &letters));
-            match (edits <= edits_max, part) {
-                (true, _) => Some((edits, name)),
-                (false, true) => Some((edits_max + 1, name)),
-                (false, false) => None,
-            }
-        })
-        .collect();
-    ranked.sort();
-    ranked.into_iter().take(ANSWERS_MAX).map(|(_, name)| name).collect()
-}
-
-fn letters(name: &str) -> impl Iterator<Item = char> {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
-}
-
-fn contains(text: &[char], part: &[char]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
-fn edit_distance(a: &[char], b: &[char]) -> usize {
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before_last[j - 2] + 1);
-            }
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,37 +165,5 @@ mod tests {
         for bad in ["now", ".now", "time.", "", "time .now", "time.now\n", &long] {
             assert!(check(&bad.into()).is_err(), "{bad:?}");
         }
-    }
-
-    // R: L4
-    #[test]
-    fn the_closest_names_are_suggested() {
-        let known = [
-            "demo_weather",
-            "demo_calendar",
-            "files_read",
-            "files_search",
-            "http_fetch",
-            "live2d_motion",
-            "time_now",
-        ];
-        for (meant, expected) in [
-            ("demo.weather", vec!["demo_weather"]),
-            ("DemoWeather", vec!["demo_weather"]),
-            ("demo_waether", vec!["demo_weather"]),
-            ("get_weather", vec!["demo_weather"]),
-            ("weather", vec!["demo_weather"]),
-            ("file_read", vec!["files_read", "files_search"]),
-            ("read_file", vec![]),
-            ("time", vec!["time_now"]),
-            ("send_money", vec![]),
-            ("", vec![]),
-            ("___", vec![]),
-        ] {
-            let found = closest_names(meant, known);
-            assert_eq!(found.first(), expected.first(), "{meant}: {found:?}");
-            assert!(found.len() <= 3);
-        }
-        assert!(closest_names(&"x".repeat(1_000_000), known).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Immutable once built: a turn keeps the registry that it began with, a change makes a new one. Never runs anything.
 
-use crate::naming::{self, closest_names};
+use crate::naming;
 use crate::schema::{Schema, SchemaError, SchemaFault};
 use crate::toggles::{Toggle, Toggles};
 use crate::tool::{AgentCallable, RunsOn, Tool, ToolSpec};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use throughline_engine::{OfferedTool, Permission, Runs};
+use throughline_engine::{OfferedTool, Permission, Runs, closest_names};
 use throughline_wire::{Arguments, ToolDefinition, ToolName, WireName};
 
 /// All tools, in the order of their names.

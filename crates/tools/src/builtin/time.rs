@@ -2,7 +2,6 @@
 
 use crate::context::ToolContext;
 use crate::function::argument_schema;
-use crate::naming::closest_names;
 use crate::tool::{AgentCallable, Tool, ToolError, ToolSpec};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -11,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use throughline_engine::Effect;
+use throughline_engine::closest_names;
 use throughline_wire::{Arguments, Output};
 
 type Clock = dyn Fn() -> Timestamp + Send + Sync;

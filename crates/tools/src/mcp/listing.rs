@@ -3,12 +3,12 @@
 use super::definition::{Definition, definition, tool_name};
 use super::session::{CallEnd, Session};
 use super::settings::McpServer;
-use crate::naming::closest_names;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as Offered};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use throughline_engine::closest_names;
 use throughline_wire::ToolName;
 
 /// Most tools that are taken of a server. More would not fit into a model's context.
