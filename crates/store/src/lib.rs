@@ -20,8 +20,14 @@
 //! # Ok::<(), throughline_store::LogError>(()) }).unwrap();
 //! ```
 
+pub mod blobs;
+pub mod catalog;
+mod error;
 mod log;
 mod memory;
 
+pub use blobs::{BlobError, BlobFolder, BlobLimits, KeptBlob};
+pub use catalog::Catalog;
+pub use error::StoreError;
 pub use log::{Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Record, STREAM_END, Tail};
 pub use memory::{MemoryLimits, MemoryLog};

@@ -1,0 +1,370 @@
+//! The bytes of files, in a folder, under the hash of their content. R: S4
+//!
+//! No name that anyone gives ever becomes a path: a blob's place is made of the 64 hex digits of its BLAKE3 hash,
+//! `ab/cd/abcd…`. Equal contents are one blob. A blob goes when no file in the catalog needs it any more.
+
+use crate::catalog::Catalog;
+use crate::error::StoreError;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+use tokio::task::spawn_blocking;
+
+/// Where unfinished blobs are.
+const UNFINISHED: &str = "unfinished";
+/// How many hashes are looked up in the catalog at once.
+const LOOKED_UP_AT_ONCE: usize = 500;
+/// How much is gathered before it is written, in bytes.
+const GATHERED_BYTES: usize = 256 << 10;
+
+/// How much a folder takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobLimits {
+    /// One file, in bytes. Default 64 MiB: more than any model takes.
+    pub file_bytes_max: u64,
+}
+
+impl Default for BlobLimits {
+    fn default() -> Self {
+        Self { file_bytes_max: 64 << 20 }
+    }
+}
+
+/// Why a blob cannot be kept or had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlobError {
+    /// The file is too large. Nothing of it was kept.
+    #[error("over the limit file_bytes_max of {max}")]
+    OverLimit {
+        /// The limit, in bytes.
+        max: u64,
+    },
+    /// There is no room on the disk. Nothing of the file was kept.
+    #[error("the disk is full: {0}")]
+    Full(io::Error),
+    /// The bytes on the disk are not those that were kept.
+    #[error("the blob {hash} is damaged")]
+    Damaged {
+        /// Its hash.
+        hash: String,
+    },
+    /// The file system says no.
+    #[error("files cannot be kept in {}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The catalog could not be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A folder of blobs. Cloning gives another handle to the same folder; two programs must not share one.
+#[derive(Clone, Debug)]
+pub struct BlobFolder {
+    root: Arc<Path>,
+    limits: BlobLimits,
+    /// Shared by those who keep a blob until its file is in the catalog; exclusive for whoever removes one.
+    in_use: Arc<RwLock<()>>,
+}
+
+/// A blob that is kept. It cannot be collected while this lives: hold it until the file is in the catalog.
+#[derive(Debug)]
+#[must_use = "drop it when the file is in the catalog"]
+pub struct KeptBlob {
+    /// Its name.
+    pub hash: String,
+    /// How large it is.
+    pub bytes: u64,
+    _not_collected: OwnedRwLockReadGuard<()>,
+}
+
+impl BlobFolder {
+    /// Opens a folder, makes it if it is not there (for its owner only), and removes what a crash left unfinished.
+    ///
+    /// # Errors
+    /// The file system says no.
+    pub async fn open(root: impl Into<PathBuf>, limits: BlobLimits) -> Result<Self, BlobError> {
+        let root: PathBuf = root.into();
+        let folder = Self { root: Arc::from(root), limits, in_use: Arc::default() };
+        let unfinished = folder.root.join(UNFINISHED);
+        folder
+            .blocking(move |_| {
+                if let Err(error) = fs::remove_dir_all(&unfinished)
+                    && error.kind() != io::ErrorKind::NotFound
+                {
+                    return Err(error);
+                }
+                make_folder(&unfinished)
+            })
+            .await?;
+        Ok(folder)
+    }
+
+    /// How much it takes.
+    pub fn limits(&self) -> BlobLimits {
+        self.limits
+    }
+
+    /// Keeps bytes that are there as a whole.
+    ///
+    /// # Errors
+    /// They are too many, or the file system says no.
+    pub async fn put(&self, bytes: &[u8]) -> Result<KeptBlob, BlobError> {
+        let mut unfinished = self.begin().await?;
+        unfinished.write(bytes).await?;
+        unfinished.finish().await
+    }
+
+    /// Begins a blob whose bytes come in parts.
+    ///
+    /// # Errors
+    /// The file system says no.
+    pub async fn begin(&self) -> Result<UnfinishedBlob, BlobError> {
+        let path = self.root.join(UNFINISHED).join(uuid::Uuid::now_v7().simple().to_string());
+        let at = path.clone();
+        let file = self.blocking(move |_| new_private_file(&at)).await?;
+        Ok(UnfinishedBlob {
+            folder: self.clone(),
+            file: Some(file),
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+            gathered: Vec::new(),
+            remains: Remains(path),
+        })
+    }
+
+    /// A blob's bytes, compared with their hash; `None` = there is no such blob.
+    ///
+    /// # Errors
+    /// They are damaged, or the file system says no.
+    pub async fn read(&self, hash: &str) -> Result<Option<Vec<u8>>, BlobError> {
+        let Some(mut file) = self.file(hash).await? else { return Ok(None) };
+        let bytes = self
+            .blocking(move |_| {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map(|_| bytes)
+            })
+            .await?;
+        if blake3::hash(&bytes).to_hex().as_str() == hash {
+            Ok(Some(bytes))
+        } else {
+            Err(BlobError::Damaged { hash: hash.to_owned() })
+        }
+    }
+
+    /// A blob as an open file, to be sent in parts; `None` = there is no such blob. It can be read to its end even if
+    /// the blob is collected meanwhile.
+    ///
+    /// # Errors
+    /// The file system says no.
+    pub async fn file(&self, hash: &str) -> Result<Option<fs::File>, BlobError> {
+        let Some(path) = self.path(hash) else { return Ok(None) };
+        self.blocking(move |_| none_if_absent(fs::File::open(path))).await
+    }
+
+    /// Removes those of some blobs that no file needs: after files or turns were removed. Returns how many.
+    ///
+    /// # Errors
+    /// The catalog or the file system says no.
+    pub async fn collect(&self, catalog: &dyn Catalog, hashes: &[String]) -> Result<u64, BlobError> {
+        let mut removed = 0;
+        for some in hashes.chunks(LOOKED_UP_AT_ONCE) {
+            // From the question to the removal nobody may count on a blob that is there already.
+            let exclusive = Arc::clone(&self.in_use).write_owned().await;
+            let needed = catalog.blobs_in_use(some).await?;
+            let paths: Vec<PathBuf> = some
+                .iter()
+                .filter(|hash| !needed.contains(*hash))
+                .filter_map(|hash| self.path(hash))
+                .collect();
+            removed += self
+                .blocking(move |_| {
+                    let _exclusive = exclusive;
+                    let mut removed = 0;
+                    for path in paths {
+                        removed += u64::from(none_if_absent(fs::remove_file(path))?.is_some());
+                    }
+                    Ok(removed)
+                })
+                .await?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes all blobs that no file needs: what a crash between a blob and its file left. Returns how many.
+    ///
+    /// # Errors
+    /// The catalog or the file system says no.
+    pub async fn sweep(&self, catalog: &dyn Catalog) -> Result<u64, BlobError> {
+        let hashes = self.blocking(all_hashes).await?;
+        self.collect(catalog, &hashes).await
+    }
+
+    /// `None`: that is no hash, so there is no such blob.
+    fn path(&self, hash: &str) -> Option<PathBuf> {
+        let is_hash = hash.len() == 64 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hash.then(|| self.root.join(&hash[..2]).join(&hash[2..4]).join(hash))
+    }
+
+    /// Does file work where it may block, with the root at hand.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, BlobError> {
+        let root = Arc::clone(&self.root);
+        let done = spawn_blocking(move || work(&root)).await;
+        done.unwrap_or_else(|_| Err(io::Error::other("the work was given up"))).map_err(|error| {
+            match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::Full(error),
+                _ => BlobError::Io { path: self.root.to_path_buf(), error },
+            }
+        })
+    }
+}
+
+/// A blob whose bytes are still coming. Dropped before its end, nothing remains of it.
+#[derive(Debug)]
+pub struct UnfinishedBlob {
+    folder: BlobFolder,
+    /// `None` after a failure: what is there is worth nothing then.
+    file: Option<fs::File>,
+    hasher: blake3::Hasher,
+    bytes: u64,
+    gathered: Vec<u8>,
+    remains: Remains,
+}
+
+impl UnfinishedBlob {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// There are too many by now, or the file system says no. The blob can then only be dropped.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        let max = self.folder.limits.file_bytes_max;
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        if self.bytes > max {
+            self.file = None;
+            return Err(BlobError::OverLimit { max });
+        }
+        self.hasher.update(bytes);
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() < GATHERED_BYTES { Ok(()) } else { self.flush().await }
+    }
+
+    /// Keeps what has come.
+    ///
+    /// # Errors
+    /// The file system says no; nothing is kept.
+    pub async fn finish(mut self) -> Result<KeptBlob, BlobError> {
+        self.flush().await?;
+        let Self { folder, file, hasher, bytes, remains, .. } = self;
+        let hash = hasher.finalize().to_hex().to_string();
+        let guard = Arc::clone(&folder.in_use).read_owned().await;
+        if let (Some(file), Some(path)) = (file, folder.path(&hash)) {
+            folder
+                .blocking(move |root| {
+                    file.sync_all()?;
+                    drop(file);
+                    move_to(root, &remains.0, &path)
+                })
+                .await?;
+        }
+        Ok(KeptBlob { hash, bytes, _not_collected: guard })
+    }
+
+    async fn flush(&mut self) -> Result<(), BlobError> {
+        let gathered = std::mem::take(&mut self.gathered);
+        let file = self.file.take();
+        let written = self.folder.blocking(move |_| {
+            let mut file = file.ok_or_else(|| io::Error::other("writing has failed before"))?;
+            file.write_all(&gathered).map(|()| file)
+        });
+        self.file = Some(written.await?);
+        Ok(())
+    }
+}
+
+/// The temporary file of a blob that has not been finished; gone when this is dropped.
+#[derive(Debug)]
+struct Remains(PathBuf);
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        // It may have become the blob. What cannot be removed now is removed when the folder is opened.
+        let _gone = fs::remove_file(&self.0);
+    }
+}
+
+/// Renaming is atomic, and durable once the folder is. Equal contents that are there already are replaced by the same,
+/// which also mends a damaged blob.
+fn move_to(root: &Path, from: &Path, to: &Path) -> io::Result<()> {
+    let Some(folder) = to.parent() else { return Err(io::Error::other("a blob has a folder")) };
+    make_folder(folder)?;
+    fs::rename(from, to)?;
+    for folder in [Some(folder), folder.parent(), Some(root)].into_iter().flatten() {
+        sync_folder(folder)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+fn new_private_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Elsewhere than on Unix a folder cannot be opened to be synced, and need not be.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { fs::File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The names of all files two folders down.
+fn all_hashes(root: &Path) -> io::Result<Vec<String>> {
+    let mut hashes = Vec::new();
+    for first in folders(root)? {
+        for second in folders(&first)? {
+            for file in fs::read_dir(second)? {
+                hashes.extend(file?.file_name().into_string());
+            }
+        }
+    }
+    Ok(hashes)
+}
+
+fn folders(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && entry.file_name().len() == 2 {
+            folders.push(entry.path());
+        }
+    }
+    Ok(folders)
+}

@@ -1,0 +1,75 @@
+//! The history of tool calls. R: S4
+
+use serde::{Deserialize, Serialize};
+
+/// A tool call as history has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRow {
+    /// In which turn.
+    pub turn_id: String,
+    /// Its id; unique, since it begins with the turn's.
+    pub tool_id: String,
+    /// The conversation of the turn. Filled in by the store.
+    pub conversation_id: Option<String>,
+    /// In which step, from 1.
+    pub step: u32,
+    /// Name of the tool.
+    pub tool_name: String,
+    /// Where the tool comes from.
+    pub source: String,
+    /// What the tool may do.
+    pub effect: String,
+    /// As in `tool_result`, or what it is doing now.
+    pub status: String,
+    /// As JSON, or the text that is not JSON.
+    pub arguments: String,
+    /// What came out, in short.
+    pub output_summary: Option<String>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// When it began to run, or was announced if it never ran; milliseconds since 1970.
+    pub started_at: i64,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: Option<i64>,
+}
+
+/// Which calls; what is `None` matches all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallFilter {
+    /// Of this tool.
+    pub tool_name: Option<String>,
+    /// Of tools from this source.
+    pub source: Option<String>,
+    /// With this status.
+    pub status: Option<String>,
+    /// Of this conversation.
+    pub conversation_id: Option<String>,
+    /// Of this turn.
+    pub turn_id: Option<String>,
+    /// Begun then or later.
+    pub from: Option<i64>,
+    /// Begun before.
+    pub until: Option<i64>,
+    /// With this text, whatever its case, in name, arguments, summary or error. `%` and `_` mean themselves.
+    pub text: Option<String>,
+}
+
+/// How many calls there are of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallCounts {
+    /// All.
+    pub total: u64,
+    /// By status, the most frequent first.
+    pub by_status: Vec<Count>,
+    /// By tool, the most frequent first.
+    pub by_tool: Vec<Count>,
+}
+
+/// How many of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Of what.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+}

@@ -1,0 +1,108 @@
+//! What users set, as JSON documents, and the answers that are remembered for them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a document is. Each kind has its own names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentKind {
+    /// An agent that was made at run time. Those of the configuration file are not here and cannot be changed. R: O4
+    Agent,
+    /// Which tools are switched on or off.
+    ToolToggles,
+    /// Anything else that a user or a page sets.
+    Setting,
+}
+
+impl DocumentKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Agent, Self::ToolToggles, Self::Setting];
+
+    /// As it is kept.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::ToolToggles => "tool_toggles",
+            Self::Setting => "setting",
+        }
+    }
+}
+
+/// A document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Its name among those of its kind.
+    pub name: String,
+    /// Never looked into.
+    pub body: Value,
+    /// Grows by one with each change, from 1.
+    pub version: u64,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// Milliseconds since 1970.
+    pub updated_at: i64,
+}
+
+/// A document to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewDocument {
+    /// What it is.
+    pub kind: DocumentKind,
+    /// Its name among those of its kind.
+    pub name: String,
+    /// Never looked into.
+    pub body: Value,
+    /// What must be there before.
+    pub expect: Expect,
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
+/// What must be there before a change, so that two people do not overwrite each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever.
+    Anything,
+    /// Nothing.
+    Absent,
+    /// The document in this version.
+    Version(u64),
+}
+
+/// What became of a document that was to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Put {
+    /// It is there now.
+    Done(Document),
+    /// Something else is there. Nothing was written.
+    Conflict(Option<Document>),
+}
+
+/// An answer to remember.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRemembered {
+    /// Holds in this conversation only, and goes with it; `None` = always.
+    pub conversation_id: Option<String>,
+    /// What it is about: an answer about the same, in the same conversation or always, is replaced.
+    pub about: String,
+    /// Never looked into.
+    pub answer: Value,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
+
+/// An answer that is remembered. R: A2
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RememberedRow {
+    /// By which it is taken back. Never used again.
+    pub number: u64,
+    /// Holds in this conversation only; `None` = always.
+    pub conversation_id: Option<String>,
+    /// What it is about.
+    pub about: String,
+    /// Never looked into.
+    pub answer: Value,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}

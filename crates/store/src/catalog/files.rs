@@ -1,0 +1,41 @@
+//! Files that were uploaded or made by tools. Their bytes are in the [`BlobFolder`](crate::blobs::BlobFolder).
+
+use serde::{Deserialize, Serialize};
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRow {
+    /// Made by the caller.
+    pub id: String,
+    /// Whose it is.
+    pub user: String,
+    /// For people only: no path is ever made of it.
+    pub name: String,
+    /// As its maker says.
+    pub media_type: String,
+    /// How large it is.
+    pub bytes: u64,
+    /// Of its content: the name of its blob.
+    pub hash: String,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+}
+
+/// A file to be added. Its blob must be there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFile {
+    /// Made by the caller, never used before.
+    pub id: String,
+    /// As its maker calls it; what cannot be shown is taken out.
+    pub name: String,
+    /// As its maker says.
+    pub media_type: String,
+    /// How large it is.
+    pub bytes: u64,
+    /// Of its content: the name of its blob.
+    pub hash: String,
+    /// The turn whose tool made it; it goes with that turn. `None` = uploaded.
+    pub made_in: Option<String>,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+}

@@ -1,0 +1,36 @@
+//! API keys. The secret itself is never here.
+
+use serde::{Deserialize, Serialize};
+
+/// How often the last use of a key is written: once a minute, in milliseconds.
+pub const LAST_USED_EVERY_MS: i64 = 60_000;
+
+/// A key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRow {
+    /// The part of the key that is no secret.
+    pub id: String,
+    /// Who uses it.
+    pub user: String,
+    /// What its owner calls it.
+    pub name: String,
+    /// Of the secret. Compared by the caller, in constant time.
+    pub hash: String,
+    /// What it allows.
+    pub scopes: Vec<String>,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// From then on it is worth nothing; milliseconds since 1970.
+    pub expires_at: Option<i64>,
+    /// To the minute; milliseconds since 1970.
+    pub last_used_at: Option<i64>,
+    /// Since then it is worth nothing; milliseconds since 1970.
+    pub revoked_at: Option<i64>,
+}
+
+impl KeyRow {
+    /// Whether it is worth anything at this time.
+    pub fn is_valid(&self, now: i64) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|expires| now < expires)
+    }
+}

@@ -1,0 +1,47 @@
+//! How much a catalog takes.
+
+use serde::{Deserialize, Serialize};
+
+/// How much a catalog takes. What is over a limit is [`StoreError::OverLimit`](crate::StoreError::OverLimit) with the
+/// name of the field, but for a title, which is cut, and raw bytes, of which the beginning is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CatalogLimits {
+    /// Length of a title, in characters. Default 200: a line or two in any list.
+    pub title_chars_max: usize,
+    /// Turns of one conversation, all branches counted. Default 10,000: a tree is read as a whole.
+    pub conversation_turns_max: u64,
+    /// One document, as JSON, in bytes. Default 1 MiB.
+    pub document_bytes_max: u64,
+    /// Documents of one kind of one user. Default 1,000: they are listed as a whole.
+    pub documents_max: u64,
+    /// Remembered answers of one user; one more takes the place of the oldest. Default 1,000.
+    pub remembered_max: u64,
+    /// Keys of one user, those that are revoked not counted. Default 100.
+    pub keys_max: u64,
+    /// All files of one user, in bytes, equal contents counted once for each file. Default 2 GiB.
+    pub user_files_bytes_max: u64,
+    /// Raw upstream bytes of one attempt. Default 16 MiB.
+    pub raw_attempt_bytes_max: u64,
+    /// Raw upstream bytes of one turn. Default 64 MiB.
+    pub raw_turn_bytes_max: u64,
+    /// What is looked for, in characters. Default 1,000.
+    pub search_chars_max: usize,
+}
+
+impl Default for CatalogLimits {
+    fn default() -> Self {
+        Self {
+            title_chars_max: 200,
+            conversation_turns_max: 10_000,
+            document_bytes_max: 1 << 20,
+            documents_max: 1_000,
+            remembered_max: 1_000,
+            keys_max: 100,
+            user_files_bytes_max: 2 << 30,
+            raw_attempt_bytes_max: 16 << 20,
+            raw_turn_bytes_max: 64 << 20,
+            search_chars_max: 1_000,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Everything that is kept beside the log: whose turn it is, where it stands in which conversation, what was called,
+//! uploaded and set. Never what happened in a turn: that is in the [`Log`](crate::Log) alone.
+//!
+//! Ownership is part of every query: what belongs to another user is absent. The few methods without a user are for
+//! the server itself and say so.
+
+mod calls;
+mod conversations;
+mod documents;
+mod files;
+mod keys;
+mod limits;
+mod page;
+mod raw;
+mod turns;
+
+pub use calls::{CallCounts, CallFilter, CallRow, Count};
+pub use conversations::{
+    ConversationRow, ConversationSummary, ForgetBefore, Gone, Hit, HitPart, Imported, NewConversation,
+    Removed, TitleBy,
+};
+pub use documents::{Document, DocumentKind, Expect, NewDocument, NewRemembered, Put, RememberedRow};
+pub use files::{FileRow, NewFile};
+pub use keys::{KeyRow, LAST_USED_EVERY_MS};
+pub use limits::CatalogLimits;
+pub use page::{PAGE_ROWS, PAGE_ROWS_MAX, Page, PageRequest, Place};
+pub use raw::{RawExtent, RawId, RawRow};
+pub use turns::{
+    Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Parent, PathTurn, RUNNING, TurnEnd, TurnFilter,
+    TurnPlace, TurnRow, TurnSummary,
+};
+
+use crate::error::StoreError;
+use async_trait::async_trait;
+use std::collections::HashSet;
+
+/// Everything that is kept beside the log.
+///
+/// All times are milliseconds since 1970 and given by the caller; all ids are made by the caller, 128 random bits or
+/// more. Each method is one transaction. R: S1, S4
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    // Turns
+
+    /// Begins a turn, and its conversation if it is the first one of it. The leaf of the conversation is then this turn.
+    ///
+    /// Only as durable as [`Durability::Process`](crate::Durability::Process): the first append to the log of the turn
+    /// follows on the same connection with [`Durability::Power`](crate::Durability::Power) and makes both durable, so
+    /// that a turn costs one fsync before it is acknowledged. Acknowledge a turn after that append, not after this.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]: the id of turn or conversation is taken, whoever has it.
+    async fn create_turn(&self, user: &str, turn: NewTurn) -> Result<Created, StoreError>;
+
+    /// A turn.
+    async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError>;
+
+    /// The turn of a request that came before, by its key: for a quick look before a turn is prepared.
+    async fn turn_of_key(
+        &self,
+        user: &str,
+        key: &Idempotency,
+        now: i64,
+    ) -> Result<Option<Created>, StoreError>;
+
+    /// Ends a turn. `false`: there is no such turn, or it has ended before, which stays as it was.
+    async fn end_turn(&self, user: &str, turn_id: &str, end: TurnEnd) -> Result<bool, StoreError>;
+
+    /// Turns in short, newest first.
+    async fn turns(
+        &self,
+        user: &str,
+        filter: &TurnFilter,
+        page: &PageRequest,
+    ) -> Result<Page<TurnSummary>, StoreError>;
+
+    /// Removes a turn with everything behind it. If the leaf was among them, the leaf is then its parent.
+    async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<Removed, StoreError>;
+
+    /// All turns without an end, of all users, oldest first: for the server when it starts.
+    async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;
+
+    // Conversations
+
+    /// Begins a conversation without a turn.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]: the id is taken, whoever has it.
+    async fn create_conversation(
+        &self,
+        user: &str,
+        conversation: NewConversation,
+    ) -> Result<ConversationRow, StoreError>;
+
+    /// A conversation.
+    async fn conversation(&self, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError>;
+
+    /// Conversations, those with the latest events first; with a text only those in which it is found.
+    async fn conversations(
+        &self,
+        user: &str,
+        text: Option<&str>,
+        page: &PageRequest,
+    ) -> Result<Page<ConversationSummary>, StoreError>;
+
+    /// Where a text stands in titles, inputs and answers, whatever its case, newest first. `%`, `_` and the like mean
+    /// themselves. Nothing is found for a text of blanks only.
+    async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError>;
+
+    /// Gives a conversation a title; an empty one brings back the first words. `false`: there is no such conversation.
+    async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError>;
+
+    /// Goes to another branch. `false`: there is no such conversation, or no such turn in it.
+    async fn set_leaf(&self, user: &str, id: &str, turn_id: &str) -> Result<bool, StoreError>;
+
+    /// All turns of a conversation, oldest first; empty if there is no such conversation.
+    async fn tree(&self, user: &str, id: &str) -> Result<Vec<TurnSummary>, StoreError>;
+
+    /// The way from the beginning of its conversation to a turn, both included. Empty: there is no such turn.
+    async fn path(&self, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError>;
+
+    /// Removes a conversation with its turns, their logs, calls and raw bytes, and the files that no other turn uses.
+    async fn delete_conversation(&self, user: &str, id: &str) -> Result<Removed, StoreError>;
+
+    /// Takes in a conversation from elsewhere. Logs of its turns, if there are any, are appended before, under the same
+    /// ids; a turn without a log is what its `adds` say.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]: an id is taken. [`StoreError::Invalid`]: a turn runs, or its parent is not before it.
+    async fn import(&self, user: &str, imported: Imported) -> Result<(), StoreError>;
+
+    /// Forgets what is older than the times given, of all users, a part at a time: for the server itself. Conversations
+    /// in which a turn runs stay.
+    async fn forget_before(&self, times: ForgetBefore) -> Result<Gone, StoreError>;
+
+    // Calls
+
+    /// Keeps calls, each under its turn and id: what was there is replaced. Returns how many; those whose turn is not
+    /// the user's are left out. Survives the death of the process, and the log has it all anyway.
+    async fn put_calls(&self, user: &str, calls: Vec<CallRow>) -> Result<u64, StoreError>;
+
+    /// A call.
+    async fn call(&self, user: &str, turn_id: &str, tool_id: &str) -> Result<Option<CallRow>, StoreError>;
+
+    /// Calls, newest first.
+    async fn calls(
+        &self,
+        user: &str,
+        filter: &CallFilter,
+        page: &PageRequest,
+    ) -> Result<Page<CallRow>, StoreError>;
+
+    /// How many calls there are of each kind.
+    async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError>;
+
+    // Documents
+
+    /// A document.
+    async fn document(
+        &self,
+        user: &str,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Document>, StoreError>;
+
+    /// All documents of a kind, by name.
+    async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<Document>, StoreError>;
+
+    /// Writes a document.
+    async fn put_document(&self, user: &str, document: NewDocument) -> Result<Put, StoreError>;
+
+    /// Removes a document, and says what it was.
+    async fn remove_document(
+        &self,
+        user: &str,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Document>, StoreError>;
+
+    /// Answers that hold always and, if one is named, in a conversation; oldest first.
+    async fn remembered(
+        &self,
+        user: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<Vec<RememberedRow>, StoreError>;
+
+    /// Remembers an answer. `None`: there is no such conversation.
+    async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError>;
+
+    /// Takes back an answer, and says what it was.
+    async fn forget_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError>;
+
+    // Keys
+
+    /// Adds a key of the user.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]: the id is taken. [`StoreError::Invalid`]: `key.user` is another one.
+    async fn add_key(&self, user: &str, key: KeyRow) -> Result<(), StoreError>;
+
+    /// All keys of the user, newest first.
+    async fn keys(&self, user: &str) -> Result<Vec<KeyRow>, StoreError>;
+
+    /// Makes a key worthless from now on. `false`: there is no such key, or it was revoked before.
+    async fn revoke_key(&self, user: &str, id: &str, now: i64) -> Result<bool, StoreError>;
+
+    /// A key by its id, of whichever user, valid or not: for authentication, which finds out who the user is.
+    async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError>;
+
+    /// Notes that a key was used, at most once in [`LAST_USED_EVERY_MS`]: for authentication. `true` if it was written.
+    async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
+
+    // Files
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`]: the user would have more than `user_files_bytes_max`. [`StoreError::Exists`].
+    async fn add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
+
+    /// A file.
+    async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
+
+    /// Files, newest first.
+    async fn files(&self, user: &str, page: &PageRequest) -> Result<Page<FileRow>, StoreError>;
+
+    /// Removes a file, used or not, and says what it was.
+    async fn remove_file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
+
+    /// Which of these blobs some file, of whichever user, still needs: for the blob folder itself.
+    async fn blobs_in_use(&self, hashes: &[String]) -> Result<HashSet<String>, StoreError>;
+
+    // Raw upstream bytes
+
+    /// Keeps bytes of an upstream behind those that are kept already. `None`: there is no such turn.
+    async fn append_raw(
+        &self,
+        user: &str,
+        id: &RawId,
+        bytes: &[u8],
+        now: i64,
+    ) -> Result<Option<RawExtent>, StoreError>;
+
+    /// What is kept of a turn's upstreams, in order.
+    async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError>;
+
+    /// The bytes of one answer.
+    async fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError>;
+}

@@ -1,0 +1,100 @@
+//! Lists in pages, newest first.
+
+use crate::error::StoreError;
+use serde::{Deserialize, Serialize};
+
+/// Most rows of one page.
+pub const PAGE_ROWS_MAX: u32 = 200;
+/// Rows of a page when nothing is said.
+pub const PAGE_ROWS: u32 = 50;
+
+/// Which page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRequest {
+    /// [`Page::next`] of the page before; `None` = the first page.
+    pub cursor: Option<String>,
+    /// At most this many rows, from 1 to [`PAGE_ROWS_MAX`]; what is outside is moved to the nearer end.
+    pub limit: u32,
+}
+
+impl Default for PageRequest {
+    fn default() -> Self {
+        Self { cursor: None, limit: PAGE_ROWS }
+    }
+}
+
+impl PageRequest {
+    /// The first page, of the usual size.
+    pub fn first() -> Self {
+        Self::default()
+    }
+
+    /// The page behind `cursor`.
+    pub fn after(cursor: impl Into<String>) -> Self {
+        Self { cursor: Some(cursor.into()), ..Self::default() }
+    }
+
+    /// With other many rows.
+    #[must_use]
+    pub fn limit(self, limit: u32) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// How many rows are really given.
+    pub fn rows(&self) -> u32 {
+        self.limit.clamp(1, PAGE_ROWS_MAX)
+    }
+
+    /// The place behind which the page begins.
+    ///
+    /// # Errors
+    /// The cursor was not made by a page.
+    pub fn place(&self) -> Result<Option<Place>, StoreError> {
+        self.cursor.as_deref().map(Place::parse).transpose()
+    }
+}
+
+/// Some rows, and where the next ones begin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// Newest first.
+    pub items: Vec<T>,
+    /// Cursor of the next page; `None` = there is nothing more.
+    pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page of at most `rows` of `items`, which are one more than that if another page follows.
+    pub fn of(mut items: Vec<T>, rows: u32, place: impl Fn(&T) -> Place) -> Self {
+        let more = items.len() > rows as usize;
+        items.truncate(rows as usize);
+        let next = items.last().filter(|_| more).map(|last| place(last).to_string());
+        Self { items, next }
+    }
+}
+
+/// A place in a list: the time of a row and, among rows of one time, its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// Id of the row.
+    pub id: String,
+}
+
+impl Place {
+    fn parse(cursor: &str) -> Result<Self, StoreError> {
+        let bad = || StoreError::invalid("cursor", "it was not given by an earlier page");
+        let (at, id) = cursor.split_once('~').ok_or_else(bad)?;
+        if id.is_empty() || id.contains('\0') {
+            return Err(bad());
+        }
+        Ok(Self { at: at.parse().map_err(|_| bad())?, id: id.to_owned() })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}~{}", self.at, self.id)
+    }
+}

@@ -1,0 +1,222 @@
+//! Turns as rows: who asked what, where it stands in a conversation, and how it ended.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How long a key of idempotency is known: 24 hours, in milliseconds.
+pub const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// A turn that is about to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewTurn {
+    /// Made by the caller, never used before.
+    pub id: String,
+    /// Id of the answer.
+    pub message_id: String,
+    /// In which conversation, and behind what.
+    pub place: TurnPlace,
+    /// What makes a repeated request recognisable.
+    pub idempotency: Option<Idempotency>,
+    /// Everything that is needed to resume it, as JSON. Never looked into.
+    pub stored: String,
+    /// Which agent answers.
+    pub agent: String,
+    /// Which model, as `upstream/model`.
+    pub model: Option<String>,
+    /// How calls travel.
+    pub mode: Option<String>,
+    /// The text of the input: what is searched, and where the title of a new conversation comes from.
+    pub input_text: String,
+    /// Ids of the files in the input. Those that are not the user's are left out.
+    pub files: Vec<String>,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+}
+
+/// Where a turn stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnPlace {
+    /// In no conversation: its history came with the request.
+    Alone,
+    /// It is the first of a conversation that begins with it, in the same commit.
+    NewConversation {
+        /// Made by the caller, never used before.
+        id: String,
+        /// `None` = the first words of the input.
+        title: Option<String>,
+    },
+    /// In a conversation that is there.
+    In {
+        /// Which one.
+        conversation_id: String,
+        /// Behind which turn; `None` = at the beginning, beside whatever began it before.
+        parent: Option<Parent>,
+    },
+}
+
+/// What a turn continues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// A turn of the same conversation.
+    pub turn_id: String,
+    /// Only up to this event of it: a fork. `None` = all of it.
+    pub seq: Option<u64>,
+}
+
+impl Parent {
+    /// Behind all of a turn.
+    pub fn whole(turn_id: impl Into<String>) -> Self {
+        Self { turn_id: turn_id.into(), seq: None }
+    }
+
+    /// Behind a turn as it was after one of its events.
+    pub fn cut(turn_id: impl Into<String>, seq: u64) -> Self {
+        Self { turn_id: turn_id.into(), seq: Some(seq) }
+    }
+}
+
+/// A request that may come twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// The caller's own word for the request.
+    pub key: String,
+    /// Of everything that the request says.
+    pub body_hash: String,
+}
+
+/// What became of a [`NewTurn`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created {
+    /// It is there now, and runs.
+    New,
+    /// The same request came before; this is its turn.
+    Same(Box<TurnRow>),
+    /// The key was used for another request in the last 24 hours. Nothing was written.
+    OtherBody,
+    /// A turn of the conversation is still running. Nothing was written.
+    ConversationBusy {
+        /// Which.
+        turn_id: String,
+    },
+    /// There is no such conversation. Nothing was written.
+    NoConversation,
+    /// The conversation has no such turn. Nothing was written.
+    NoParent,
+}
+
+/// A turn as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnRow {
+    /// Its id.
+    pub id: String,
+    /// Whose it is.
+    pub user: String,
+    /// `None` = it stands alone.
+    pub conversation_id: Option<String>,
+    /// What it continues; `None` = the beginning.
+    pub parent: Option<Parent>,
+    /// Id of the answer.
+    pub message_id: String,
+    /// Everything that is needed to resume it, as JSON.
+    pub stored: String,
+    /// Which agent answered.
+    pub agent: String,
+    /// Which model, as `upstream/model`.
+    pub model: Option<String>,
+    /// How calls travel.
+    pub mode: Option<String>,
+    /// The text of the input.
+    pub input_text: String,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// How it ended; `None` = it runs.
+    pub end: Option<TurnEnd>,
+}
+
+impl TurnRow {
+    /// The status of its end, or `running`.
+    pub fn status(&self) -> &str {
+        self.end.as_ref().map_or(RUNNING, |end| &end.status)
+    }
+}
+
+/// What [`TurnRow::status`] says while there is no end.
+pub const RUNNING: &str = "running";
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnEnd {
+    /// As in `stream_end`: completed, length, limit, error, cancelled, interrupted.
+    pub status: String,
+    /// What it adds to the history, as JSON. Never looked into.
+    pub adds: String,
+    /// The text of the answer: what is searched.
+    pub text: String,
+    /// What it cost, as in `session_stats`.
+    pub usage: Option<Value>,
+    /// Milliseconds since 1970.
+    pub ended_at: i64,
+}
+
+/// A turn that has no end yet, of whichever user: what a server finds when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTurn {
+    /// Its id.
+    pub id: String,
+    /// Whose it is.
+    pub user: String,
+    /// `None` = it stands alone.
+    pub conversation_id: Option<String>,
+    /// Everything that is needed to resume it, as JSON.
+    pub stored: String,
+}
+
+/// A turn in short: for trees and lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnSummary {
+    /// Its id.
+    pub id: String,
+    /// `None` = it stands alone.
+    pub conversation_id: Option<String>,
+    /// What it continues; `None` = the beginning. Turns with the same parent are siblings: with another input an edit,
+    /// with the same input a regeneration.
+    pub parent: Option<Parent>,
+    /// Id of the answer.
+    pub message_id: String,
+    /// Which agent answered.
+    pub agent: String,
+    /// Which model, as `upstream/model`.
+    pub model: Option<String>,
+    /// The beginning of the input.
+    pub input: String,
+    /// The beginning of the answer.
+    pub answer: String,
+    /// As [`TurnRow::status`].
+    pub status: String,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// Milliseconds since 1970; `None` = it runs.
+    pub ended_at: Option<i64>,
+}
+
+/// One turn on the way from the beginning to a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathTurn {
+    /// Its id.
+    pub id: String,
+    /// The way goes on after this event of it; `None` = after all of it.
+    pub cut_at: Option<u64>,
+    /// What all of it adds to the history, as JSON; `None` = it runs. If the turn is cut, this is too much: fold its log.
+    pub adds: Option<String>,
+}
+
+/// Which turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnFilter {
+    /// Of this conversation.
+    pub conversation_id: Option<String>,
+    /// Answered by this agent.
+    pub agent: Option<String>,
+    /// With this [`TurnRow::status`].
+    pub status: Option<String>,
+}

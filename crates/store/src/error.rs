@@ -1,0 +1,67 @@
+//! Why a store refused or failed.
+
+/// Why something could not be stored or found out. Nothing of a refused change has been written.
+///
+/// What is absent, or belongs to another user, is no error: it is `None` or the like.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// What was given cannot be stored or asked for.
+    #[error("`{field}` is not usable: {why}")]
+    Invalid {
+        /// Name of the field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Something with this id is there already.
+    #[error("there is already a {what} with this id")]
+    Exists {
+        /// What.
+        what: &'static str,
+    },
+    /// A limit would be crossed.
+    #[error("over the limit {limit} of {max}")]
+    OverLimit {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+    },
+    /// There is no room on the disk. What is stored can be read.
+    #[error("the disk is full: {why}")]
+    Full {
+        /// What the store said.
+        why: String,
+    },
+    /// The store takes no changes at the moment. What is stored can be read.
+    #[error("the store is read-only: {why}")]
+    ReadOnly {
+        /// Why.
+        why: String,
+    },
+    /// What is on the disk is damaged.
+    #[error("the store is damaged: {why}")]
+    Corrupt {
+        /// What the store said.
+        why: String,
+    },
+    /// The store is gone, or did something that it must not.
+    #[error("the store failed: {why}")]
+    Failed {
+        /// What it said.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// What was given is not usable.
+    pub fn invalid(field: &'static str, why: impl Into<String>) -> Self {
+        Self::Invalid { field, why: why.into() }
+    }
+
+    /// The store failed.
+    pub fn failed(why: impl ToString) -> Self {
+        Self::Failed { why: why.to_string() }
+    }
+}
