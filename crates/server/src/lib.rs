@@ -1,1 +1,38 @@
-//! The server: every viewer is a cursor in the log.
+//! The server: own API, OpenAI-compatible surface, keys, metrics. Every viewer is a cursor in the log.
+//!
+//! It never holds state of a turn that a restart would lose: turns, conversations and what is asked of people are in the
+//! store, and a turn that was running is resumed when the server starts again.
+
+pub mod api;
+pub mod error;
+pub mod extract;
+pub mod hub;
+pub mod principal;
+pub mod state;
+pub mod surface;
+pub mod viewer;
+
+pub use error::ApiError;
+pub use hub::Hub;
+pub use principal::{Principal, Scopes};
+pub use state::{AppState, ServerLimits};
+pub use viewer::{Viewed, Viewer};
+
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// All routes with what describes them, before a state is given to them.
+fn described() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().merge(api::routes())
+}
+
+/// The description of all routes, OpenAPI 3.1. // R: E5
+pub fn openapi() -> OpenApi {
+    described().into_openapi()
+}
+
+/// All routes: the own API and the compatible surfaces, behind the gate.
+pub fn router(state: AppState) -> axum::Router {
+    let (router, _) = described().split_for_parts();
+    router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method).with_state(state)
+}

@@ -1,0 +1,131 @@
+//! The events of a turn over SSE. // R: E2, S2
+
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{Path, Query};
+use crate::principal::Principal;
+use crate::state::AppState;
+use crate::surface::own::{self, Whole};
+use crate::viewer::{From, Viewed, Viewer};
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use jiff::Timestamp;
+use serde::Deserialize;
+use throughline_engine::TurnId;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// How long a browser waits before it connects anew, in milliseconds: at least this, and less than twice.
+const RETRY_MS: u32 = 1_000;
+
+/// `/v1/turns/{turn_id}/events`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+/// Where to begin.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// The number of the last event that was seen; 0 or absent = from the first. Comes before `Last-Event-ID`.
+    #[serde(default)]
+    after: Option<u64>,
+    /// `snapshot`: begin with the message as it is now.
+    #[serde(default)]
+    from: Option<FromWhat>,
+}
+
+/// What to begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FromWhat {
+    /// With the message as it is now.
+    Snapshot,
+}
+
+/// Follow a turn, from any place in it.
+#[utoipa::path(get, path = "/v1/turns/{turn_id}/events", tag = "turns",
+    params(EventsQuery, ("turn_id" = String, Path, description = "Which turn"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it when they connect anew")),
+    responses(
+        (status = 200, description = "Its events, to the last one", content_type = "text/event-stream", body = String),
+        (status = 204, description = "It has ended, and everything has been seen"),
+        (status = 400, description = "The place is no number", body = ErrorBody),
+        (status = 404, description = "There is no such turn", body = ErrorBody),
+        (status = 410, description = "Its events are gone; its message may still be there", body = ErrorBody),
+    ))]
+async fn events(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(turn): Path<String>,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let from = from(query.after, query.from, &headers)?;
+    let viewer = state.hub.viewer(&principal.user, &TurnId::new(turn), from).await?;
+    match viewer.has_ended() {
+        // A browser's `EventSource` stops connecting at a 204.
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Ok(stream_of(viewer)),
+    }
+}
+
+fn from(after: Option<u64>, from: Option<FromWhat>, headers: &HeaderMap) -> Result<From, ApiError> {
+    if let Some(after) = after {
+        return Ok(From::After(after));
+    }
+    if let Some(id) = headers.get("last-event-id") {
+        let id = id.to_str().ok().map(str::trim).and_then(|id| id.parse().ok());
+        return id.map(From::After).ok_or_else(|| {
+            ApiError::bad_request("invalid_position", "`Last-Event-ID` is no number of an event")
+                .param("Last-Event-ID")
+                .remedy("leave it out to get all events")
+        });
+    }
+    Ok(match from {
+        Some(FromWhat::Snapshot) => From::Snapshot,
+        None => From::After(0),
+    })
+}
+
+/// A viewer as an event stream.
+pub fn stream_of(viewer: Viewer) -> Response {
+    let opening = own::opening(RETRY_MS + jitter());
+    let frames = stream::unfold((viewer, Some(opening)), |(mut viewer, mut opening)| async move {
+        if let Some(opening) = opening.take() {
+            return Some((Ok(Bytes::from(opening)), (viewer, None)));
+        }
+        match viewer.next().await {
+            Ok(Some(viewed)) => Some((frame(viewed), (viewer, None))),
+            Ok(None) => None,
+            // Without its last event a stream is seen to be cut; so the connection is broken off instead of closed.
+            Err(error) => Some((Err(std::io::Error::other(error)), (viewer, None))),
+        }
+    });
+    let mut response = Response::new(Body::from_stream(frames));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn frame(viewed: Viewed) -> Result<Bytes, std::io::Error> {
+    let mut frame = Vec::new();
+    match viewed {
+        Viewed::Records(records) => records.iter().for_each(|record| own::event(&mut frame, record)),
+        Viewed::Snapshot(message) => own::whole(&mut frame, Whole::Snapshot, &message)?,
+        Viewed::Resync(message) => own::whole(&mut frame, Whole::Resync, &message)?,
+        Viewed::Idle => own::heartbeat(&mut frame, Timestamp::now().as_millisecond()),
+    }
+    Ok(Bytes::from(frame))
+}
+
+/// Clients that lost their connections together do not come back together.
+fn jitter() -> u32 {
+    (uuid::Uuid::now_v7().as_u64_pair().1 as u32) % RETRY_MS
+}

@@ -1,0 +1,233 @@
+//! The one shape of everything that goes wrong over HTTP, and what the errors of the library and the store become in it.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use throughline_store::LogError;
+use utoipa::ToSchema;
+
+/// Why a request is not answered as wished: a code for programs, a sentence for people and what can be done about it.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct ApiError {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// A stable word.
+    pub code: &'static str,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// What can be done about it.
+    pub remedy: Option<String>,
+    /// The field, parameter or header that is concerned.
+    pub param: Option<String>,
+    /// What else programs should know, beside `code`.
+    pub extra: Map<String, Value>,
+    /// When to try again, in seconds.
+    pub retry_after_s: Option<u64>,
+}
+
+/// `{"error": {...}}`
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// What went wrong.
+    pub error: ErrorContent,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorContent {
+    /// A stable word.
+    pub code: String,
+    /// The class that OpenAI clients know.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// What can be done about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The field, parameter or header that is concerned. Always there, since OpenAI clients expect it.
+    pub param: Option<String>,
+    /// What else programs should know.
+    #[serde(flatten)]
+    #[schema(additional_properties)]
+    pub extra: Map<String, Value>,
+}
+
+impl ApiError {
+    /// An error of any status.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            remedy: None,
+            param: None,
+            extra: Map::new(),
+            retry_after_s: None,
+        }
+    }
+
+    /// 400: the request cannot be understood.
+    pub fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    /// 401: nobody is known to be asking.
+    pub fn unauthenticated() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "no key was shown, or not a valid one")
+            .remedy("send `Authorization: Bearer <key>`; `throughline keys create` makes one")
+    }
+
+    /// 403: it is known who asks, and they may not.
+    pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
+    /// 404: there is none, or it is another user's, which is not told apart. // R: R4
+    pub fn not_found(what: &str, id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`"))
+    }
+
+    /// 409: it is in a state in which that cannot be done.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 410: there was one, and its time is over.
+    pub fn gone(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, code, message)
+    }
+
+    /// 422: understood, and it makes no sense.
+    pub fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+    }
+
+    /// 503: not now. Try again after so many seconds.
+    pub fn unavailable(code: &'static str, message: impl Into<String>, retry_after_s: u64) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(retry_after_s)
+    }
+
+    /// 429: too much of it. Try again after so many seconds.
+    pub fn too_many(code: &'static str, message: impl Into<String>, retry_after_s: u64) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).retry_after(retry_after_s)
+    }
+
+    /// 500: our fault. What happened is told to the log, not to whoever asks.
+    pub fn internal(why: impl std::fmt::Display) -> Self {
+        tracing::error!(%why, "a request failed inside");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something went wrong inside the server")
+            .remedy("the server's log says what; please report it")
+    }
+
+    /// With what can be done about it.
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// With the field that is concerned.
+    pub fn param(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// With one thing more for programs.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// With `Retry-After`.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// As it is served.
+    pub fn body(&self) -> ErrorBody {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        ErrorBody {
+            error: ErrorContent {
+                code: self.code.to_owned(),
+                kind: kind.to_owned(),
+                message: self.message.clone(),
+                remedy: self.remedy.clone(),
+                param: self.param.clone(),
+                extra: self.extra.clone(),
+            },
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body())).into_response();
+        if let Some(seconds) = self.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<LogError> for ApiError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::UnknownTurn { turn } => Self::not_found("turn", &turn),
+            LogError::Store { .. } => {
+                tracing::error!(%error, "the store failed");
+                Self::unavailable("store_unavailable", "the store cannot be written or read now", 5)
+                    .remedy("turns that are running wait; try again")
+            }
+            error => Self::internal(error),
+        }
+    }
+}
+
+impl From<throughline::Error> for ApiError {
+    fn from(error: throughline::Error) -> Self {
+        use throughline::Error as E;
+        let message = error.to_string();
+        match error {
+            E::Log(error) => error.into(),
+            E::UnknownAgent { .. } => Self::bad_request("unknown_agent", message).param("agent"),
+            E::NoModel | E::NoUpstream { .. } | E::WhichUpstream { .. } => {
+                Self::bad_request("unknown_model", message).param("model").remedy("GET /v1/models lists them")
+            }
+            // What the configuration lacks is nothing that the request can mend.
+            E::MissingKey { .. } => Self::unavailable("upstream_without_key", message, 60),
+            error => Self::internal(error),
+        }
+    }
+}
+
+pub(crate) async fn no_such_route(method: Method, uri: Uri) -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "no_such_route",
+        format!("there is nothing at {method} {}", uri.path()),
+    )
+    .remedy("GET /v1/openapi.json lists what there is")
+}
+
+pub(crate) async fn no_such_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "no_such_method",
+        format!("{} does not take {method}", uri.path()),
+    )
+    .remedy("GET /v1/openapi.json lists what there is")
+}

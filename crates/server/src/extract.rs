@@ -1,0 +1,178 @@
+//! Bodies, queries and paths as types, with refusals in the one shape of errors.
+
+use crate::error::ApiError;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use http::request::Parts;
+use http::{StatusCode, header};
+use serde::de::DeserializeOwned;
+use throughline_engine::closest_names;
+
+/// A JSON body. Fields that nobody knows are refused, with the closest one that somebody does.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+/// A query string.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<T>(pub T);
+
+/// The variable parts of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<T>(pub T);
+
+impl<S, T> FromRequest<S> for Json<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if !is_json(&request) {
+            return Err(ApiError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not_json",
+                "the body must be JSON",
+            )
+            .remedy("send `Content-Type: application/json`")
+            .param("Content-Type"));
+        }
+        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// A JSON text as a type, refused like a body.
+///
+/// # Errors
+/// 400: what is wrong with it and where.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => misfit(&error.to_string()),
+        _ => ApiError::bad_request("invalid_json", format!("the body is no JSON: {error}")),
+    })
+}
+
+impl<S, T> FromRequestParts<S> for Query<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
+            Ok(query) => Ok(Self(query.0)),
+            Err(rejection) => Err(misfit(&inner_most(&rejection))),
+        }
+    }
+}
+
+impl<S, T> FromRequestParts<S> for Path<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned + Send,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(path) => Ok(Self(path.0)),
+            Err(rejection) => Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", inner_most(&rejection))),
+        }
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let said = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = said.and_then(|said| said.split(';').next()).unwrap_or_default().trim();
+    let (kind, suffix) = (essence.eq_ignore_ascii_case("application/json"), essence.ends_with("+json"));
+    kind || suffix
+}
+
+fn unread(rejection: BytesRejection) -> ApiError {
+    match rejection {
+        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is too large")
+                .remedy("upload files first (POST /v1/files) and name them by their id")
+        }
+        rejection => ApiError::bad_request("unreadable_body", rejection.body_text()),
+    }
+}
+
+/// What serde says of a value that does not fit, with what was probably meant.
+fn misfit(said: &str) -> ApiError {
+    let quoted = |text: &str| {
+        let names: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        names
+    };
+    for (start, code) in [
+        ("unknown field `", "unknown_field"),
+        ("unknown variant `", "unknown_value"),
+        ("missing field `", "missing_field"),
+    ] {
+        let Some(at) = said.find(start) else { continue };
+        let names = quoted(&said[at..]);
+        let Some((name, known)) = names.split_first() else { continue };
+        let error = ApiError::bad_request(code, said.to_owned()).param(name.clone());
+        return match closest_names(name, known.iter().map(String::as_str)).first() {
+            Some(meant) => error.remedy(format!("did you mean `{meant}`?")),
+            None => error,
+        };
+    }
+    ApiError::bad_request("invalid_value", said.to_owned())
+}
+
+fn inner_most(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code, reason = "read by serde only")]
+    struct Thing {
+        conversation_id: String,
+        #[serde(default)]
+        mode: Option<Mode>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Native,
+        Text,
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_was_probably_meant() {
+        let said = |text: &str| {
+            let error = parse::<Thing>(text.as_bytes()).expect_err(text);
+            (error.code, error.param.unwrap_or_default(), error.remedy.unwrap_or_default())
+        };
+        for (text, code, param, remedy) in [
+            ("{", "invalid_json", "", ""),
+            ("[1]", "invalid_value", "", ""),
+            ("{}", "missing_field", "conversation_id", ""),
+            (
+                r#"{"conversationId":"c"}"#,
+                "unknown_field",
+                "conversationId",
+                "did you mean `conversation_id`?",
+            ),
+            (r#"{"temperature":1}"#, "unknown_field", "temperature", ""),
+            (r#"{"conversation_id":"c","mode":"natve"}"#, "unknown_value", "natve", "did you mean `native`?"),
+        ] {
+            assert_eq!(said(text), (code, param.to_owned(), remedy.to_owned()), "{text}");
+        }
+    }
+}

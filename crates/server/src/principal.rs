@@ -1,0 +1,100 @@
+//! Who asks.
+
+use crate::error::ApiError;
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What a key may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Start and follow turns, read and change one's own conversations.
+    Chat,
+    /// Run tools without a model.
+    Tools,
+    /// Change what is everybody's: agents, toggles, keys.
+    Admin,
+}
+
+impl Scope {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Chat => "chat",
+            Scope::Tools => "tools",
+            Scope::Admin => "admin",
+        }
+    }
+}
+
+/// The scopes of a key. `admin` does not contain the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Scopes(BTreeSet<Scope>);
+
+impl Scopes {
+    /// Everything.
+    pub fn all() -> Self {
+        Self::from_iter([Scope::Chat, Scope::Tools, Scope::Admin])
+    }
+
+    /// Whether this one is among them.
+    pub fn has(&self, scope: Scope) -> bool {
+        self.0.contains(&scope)
+    }
+
+    /// In alphabetical order of their meaning.
+    pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().collect())
+    }
+}
+
+/// Who asks: found out by the gate before any handler runs, and put into the request's extensions. A handler that takes one
+/// cannot be reached without; every query of the store is given its `user`. // R: R4
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// Whose turns, conversations and files these are.
+    pub user: String,
+    /// The key that was shown, if it was one.
+    pub key_id: Option<String>,
+    /// What may be done.
+    pub scopes: Scopes,
+}
+
+impl Principal {
+    /// A user with all scopes and no key, as of a server without authentication.
+    pub fn local(user: impl Into<String>) -> Self {
+        Self { user: user.into(), key_id: None, scopes: Scopes::all() }
+    }
+
+    /// Goes on only with this scope.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn need(&self, scope: Scope) -> Result<(), ApiError> {
+        match self.scopes.has(scope) {
+            true => Ok(()),
+            false => Err(ApiError::forbidden(
+                "missing_scope",
+                format!("this key may not do that: it lacks the scope `{}`", scope.name()),
+            )
+            .remedy(format!("make a key that has it: throughline keys create --scopes {},…", scope.name()))),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Principal {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(ApiError::unauthenticated)
+    }
+}

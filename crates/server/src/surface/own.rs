@@ -1,0 +1,69 @@
+//! The own protocol over SSE: the event's JSON as it is in the log, framed. // R: E2
+//!
+//! Frames end with LF only (`@ag-ui/client` 1.0.0 splits on `\n\n`), `id:` is the event's number, so that a browser's
+//! `EventSource` resumes by itself, and there is no `[DONE]`: the last event is `stream_end`.
+
+use std::fmt::Write;
+use throughline::Message;
+use throughline_store::Record;
+
+/// The first bytes of a stream, sent at once so that proxies and clients see that it is open. `retry_ms` is how long a
+/// browser waits before it connects anew.
+pub fn opening(retry_ms: u32) -> String {
+    format!("retry: {retry_ms}\n: open\n\n")
+}
+
+/// Appends an event.
+pub fn event(frame: &mut Vec<u8>, record: &Record) {
+    named(frame, record.seq, &record.kind, &record.payload);
+}
+
+/// Appends a whole message that stands for the events up to its `seq`: `snapshot`, or `resync` for a viewer that has to
+/// forget what it has. Its `id:` is the number to go on from.
+pub fn whole(frame: &mut Vec<u8>, kind: Whole, message: &Message) -> Result<(), serde_json::Error> {
+    #[derive(serde::Serialize)]
+    struct Body<'a> {
+        r#type: &'static str,
+        turn_id: &'a str,
+        last_seq: u64,
+        message: &'a Message,
+    }
+    let body =
+        Body { r#type: kind.name(), turn_id: message.turn_id.as_str(), last_seq: message.seq.0, message };
+    named(frame, message.seq.0, kind.name(), &serde_json::to_vec(&body)?);
+    Ok(())
+}
+
+/// Appends a sign of life.
+pub fn heartbeat(frame: &mut Vec<u8>, now_ms: i64) {
+    frame.extend_from_slice(format!(": hb {now_ms}\n\n").as_bytes());
+}
+
+/// Which of the two events that go to one viewer and are not in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// As asked for.
+    Snapshot,
+    /// What the viewer has does not agree with the log.
+    Resync,
+}
+
+impl Whole {
+    /// The event's `type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Whole::Snapshot => "snapshot",
+            Whole::Resync => "resync",
+        }
+    }
+}
+
+fn named(frame: &mut Vec<u8>, id: u64, event: &str, data: &[u8]) {
+    frame.reserve(event.len() + data.len() + 40);
+    let mut head = String::with_capacity(event.len() + 40);
+    // Writing to a string cannot fail.
+    let _ = write!(head, "id: {id}\nevent: {event}\ndata: ");
+    frame.extend_from_slice(head.as_bytes());
+    frame.extend_from_slice(data);
+    frame.extend_from_slice(b"\n\n");
+}
