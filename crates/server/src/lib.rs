@@ -10,6 +10,7 @@ pub mod hub;
 pub mod principal;
 pub mod state;
 pub mod surface;
+pub mod telemetry;
 pub mod viewer;
 
 pub use error::ApiError;

@@ -1,0 +1,322 @@
+//! From the events of one turn to measurements: the only place that decides what a metric, a log line or a span says.
+//!
+//! No clock, no exporter. What the events say is said at the time that they carry; only how long it took until a viewer
+//! could see a call is told by the caller, who knows when the log acknowledged it. R: O1, E1
+
+use super::measurement::{
+    CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
+};
+use std::collections::{HashMap, HashSet};
+use throughline_engine::{
+    BlockStart, CallStatus, ConversationId, Event, EventKind, Millis, SessionStats, ToolResult, TurnStatus,
+    WaitReason,
+};
+use throughline_wire::CallId;
+
+/// `source` of tools that the provider runs itself.
+const HOSTED: &str = "upstream";
+
+/// Whether measurements may hold what was said and done, or only how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// Names, times and numbers only.
+    #[default]
+    LeftOut,
+    /// Arguments and outputs too.
+    Kept,
+}
+
+/// One turn, as far as telemetry looks at it.
+#[derive(Clone, Debug, Default)]
+pub struct TelemetryFold {
+    content: Content,
+    began: Option<Millis>,
+    conversation: Option<ConversationId>,
+    agent: String,
+    mode: String,
+    chosen: bool,
+    offered: HashSet<String>,
+    step: Option<OpenStep>,
+    steps: u32,
+    calls: HashMap<CallId, OpenCall>,
+    calls_seen: u32,
+    running: HashSet<CallId>,
+    stats: Option<SessionStats>,
+    error: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct OpenStep {
+    step: u32,
+    attempt: u32,
+    upstream: String,
+    model: String,
+    started_at: Millis,
+    first: Option<Millis>,
+    last: Millis,
+    chunks: u32,
+    written: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OpenCall {
+    step: u32,
+    tool: Option<String>,
+    source: String,
+    effect: &'static str,
+    judged: bool,
+    early: bool,
+    parallel: bool,
+    arguments: Option<String>,
+}
+
+impl TelemetryFold {
+    /// Before the first event.
+    pub fn new(content: Content) -> Self {
+        Self { content, ..Self::default() }
+    }
+
+    /// Takes the next event, which the log acknowledged at `acknowledged_at` (ms since 1970).
+    pub fn absorb(&mut self, event: &Event, acknowledged_at: Millis, out: &mut Vec<Measurement>) {
+        match &event.kind {
+            EventKind::StreamStart { conversation_id, agent, mode, .. } => {
+                self.began = Some(event.timestamp);
+                self.conversation.clone_from(conversation_id);
+                self.agent.clone_from(agent);
+                self.mode.clone_from(mode);
+                out.push(Measurement::TurnBegan);
+            }
+            EventKind::StepStart { upstream, model, attempt, fallback, tools_offered } => {
+                self.end_attempt(event.timestamp, out);
+                let step = event.step.unwrap_or_default();
+                self.steps = self.steps.max(step);
+                self.offered = tools_offered.iter().map(|name| name.as_str().to_owned()).collect();
+                if !self.chosen && *fallback == 0 {
+                    self.chosen = true;
+                    out.push(Measurement::Chosen(Chosen {
+                        conversation: self.conversation.clone(),
+                        model: format!("{upstream}/{model}"),
+                        mode: self.mode.clone(),
+                    }));
+                }
+                self.step = Some(OpenStep {
+                    step,
+                    attempt: *attempt,
+                    upstream: upstream.clone(),
+                    model: model.clone(),
+                    started_at: event.timestamp,
+                    first: None,
+                    last: event.timestamp,
+                    chunks: 0,
+                    written: 0,
+                });
+            }
+            EventKind::ContentDelta { text } | EventKind::Thinking { text } => {
+                self.content(event, text.len());
+            }
+            EventKind::ToolInputDelta { delta } => self.content(event, delta.len()),
+            EventKind::AudioDelta { .. } | EventKind::BlockStart(BlockStart::Image(_)) => {
+                self.content(event, 0)
+            }
+            EventKind::Waiting { reason: WaitReason::RateLimit, .. } => self.failed("rate_limit", event, out),
+            EventKind::Waiting { reason: WaitReason::Retry, .. } => self.failed("retry", event, out),
+            EventKind::Problem { code, .. } if code == "fallback" => self.failed("fallback", event, out),
+            // One that the decoder made a call of has an id.
+            EventKind::Problem { code, .. } if code == "leaked_call" && event.tool_id.is_none() => {
+                out.push(Measurement::CallJudged(Judgement::Missed));
+            }
+            EventKind::Error(fault) => {
+                self.error = Some(fault.code.clone());
+                if self.step.is_some() {
+                    out.push(Measurement::UpstreamFailed { code: fault.code.clone() });
+                }
+            }
+            EventKind::StepEnd { finish, usage, .. } => {
+                if let Some(step) = self.step.take() {
+                    let error = match (&self.error, finish) {
+                        (Some(code), _) => Some(code.clone()),
+                        (None, None) => Some("interrupted".to_owned()),
+                        (None, Some(_)) => None,
+                    };
+                    let figures =
+                        StepFigures { finish: *finish, usage: *usage, ..step.ended(event.timestamp, error) };
+                    out.push(Measurement::StepEnded(Box::new(figures)));
+                }
+            }
+            EventKind::TurnResumed { .. } => {
+                // What ran in the process before will never report here.
+                self.running.clear();
+                self.end_attempt(event.timestamp, out);
+                out.push(Measurement::TurnResumed);
+            }
+            EventKind::SessionStats(stats) => self.stats = Some(stats.clone()),
+            EventKind::StreamEnd { status } => self.end(event, *status, out),
+            _ => self.call_event(event, acknowledged_at, out),
+        }
+    }
+
+    fn call_event(&mut self, event: &Event, acknowledged_at: Millis, out: &mut Vec<Measurement>) {
+        let Some(id) = &event.tool_id else { return };
+        match &event.kind {
+            EventKind::ToolUse { tool_name, source, effect, supersedes, .. } => {
+                let position = self.step.as_ref().map_or(0, |step| step.written);
+                self.content(event, 0);
+                self.calls_seen += 1;
+                let hosted = source == HOSTED;
+                // A name that the model made up is no name of ours: it must not become a label.
+                let known = hosted || self.offered.contains(tool_name.as_str());
+                let call = OpenCall {
+                    step: event.step.unwrap_or_default(),
+                    tool: known.then(|| tool_name.as_str().to_owned()),
+                    source: source.clone(),
+                    effect: effect.name(),
+                    // Their own calls never pass our decoder's judgement; a call that takes the place of another is the
+                    // same call on the wire.
+                    judged: hosted || supersedes.is_some(),
+                    ..OpenCall::default()
+                };
+                out.push(Measurement::CallDetected(CallDetected {
+                    call: id.clone(),
+                    step: call.step,
+                    tool: call.tool.clone(),
+                    latency_ms: since(event.timestamp, acknowledged_at),
+                    stream_position: position,
+                }));
+                self.calls.insert(id.clone(), call);
+            }
+            EventKind::ToolInput(input) => {
+                let Some(call) = self.calls.get_mut(id) else { return };
+                if self.content == Content::Kept {
+                    call.arguments = input.arguments.as_ref().map(ToString::to_string).or(input.raw.clone());
+                }
+                if !std::mem::replace(&mut call.judged, true) {
+                    let whole = input.arguments.is_some() && call.tool.is_some();
+                    let judgement = if whole { Judgement::Detected } else { Judgement::Missed };
+                    out.push(Measurement::CallJudged(judgement));
+                }
+            }
+            EventKind::ToolStart { early, .. } => {
+                self.running.insert(id.clone());
+                let together = self.running.len() > 1;
+                for running in &self.running {
+                    if let Some(call) = self.calls.get_mut(running) {
+                        call.parallel |= together;
+                    }
+                }
+                if let Some(call) = self.calls.get_mut(id) {
+                    call.early = *early;
+                }
+            }
+            EventKind::ToolInputReset | EventKind::ToolRedefined { .. } => {
+                self.running.remove(id);
+            }
+            EventKind::ToolResult(result) => self.call_ended(id, event, result, out),
+            _ => {}
+        }
+    }
+
+    fn call_ended(&mut self, id: &CallId, event: &Event, result: &ToolResult, out: &mut Vec<Measurement>) {
+        self.running.remove(id);
+        let Some(call) = self.calls.remove(id) else { return };
+        // Its arguments never came to an end: the stream broke, unless somebody stopped it.
+        if !call.judged && result.status != CallStatus::Cancelled {
+            out.push(Measurement::CallJudged(Judgement::Missed));
+        }
+        let content = (self.content == Content::Kept).then(|| CallContent {
+            arguments: call.arguments.clone().unwrap_or_default(),
+            output: result.output.clone().unwrap_or_default(),
+        });
+        out.push(Measurement::CallEnded(Box::new(CallFigures {
+            call: id.clone(),
+            step: call.step,
+            tool: call.tool,
+            source: call.source,
+            effect: call.effect,
+            status: result.status,
+            error: result.error.as_ref().map(|error| error.code.clone()),
+            started_at: result.started_at,
+            ended_at: match (result.started_at, result.duration_ms) {
+                (Some(start), Some(ms)) => start.saturating_add_unsigned(ms),
+                _ => event.timestamp,
+            },
+            duration_ms: result.duration_ms,
+            parallel: call.parallel,
+            early: call.early,
+            content,
+        })));
+    }
+
+    /// A piece of content of the running step, `bytes` long.
+    fn content(&mut self, event: &Event, bytes: usize) {
+        if let Some(step) = &mut self.step {
+            step.first.get_or_insert(event.timestamp);
+            step.last = event.timestamp;
+            step.chunks += 1;
+            step.written += bytes as u64;
+        }
+    }
+
+    fn failed(&mut self, code: &str, event: &Event, out: &mut Vec<Measurement>) {
+        out.push(Measurement::UpstreamFailed { code: code.to_owned() });
+        if let Some(step) = self.step.take() {
+            let figures = step.ended(event.timestamp, Some(code.to_owned()));
+            out.push(Measurement::StepEnded(Box::new(figures)));
+        }
+    }
+
+    /// A step that another one follows without a `step_end` was given up.
+    fn end_attempt(&mut self, at: Millis, out: &mut Vec<Measurement>) {
+        if let Some(step) = self.step.take() {
+            out.push(Measurement::StepEnded(Box::new(step.ended(at, Some("interrupted".to_owned())))));
+        }
+    }
+
+    fn end(&mut self, event: &Event, status: TurnStatus, out: &mut Vec<Measurement>) {
+        if let Some(step) = self.step.take() {
+            let error = self.error.clone().or_else(|| Some("interrupted".to_owned()));
+            out.push(Measurement::StepEnded(Box::new(step.ended(event.timestamp, error))));
+        }
+        let stats = self.stats.take().unwrap_or_default();
+        out.push(Measurement::TurnEnded(Box::new(TurnFigures {
+            turn: event.turn_id.clone(),
+            conversation: self.conversation.clone(),
+            agent: self.agent.clone(),
+            mode: self.mode.clone(),
+            status,
+            started_at: self.began.unwrap_or(event.timestamp),
+            ended_at: event.timestamp,
+            steps: stats.steps.max(self.steps),
+            calls: stats.calls.max(self.calls_seen),
+            usage: stats.usage,
+            first_content_ms: stats.first_content_ms,
+            segments: stats.segments,
+            error: self.error.clone(),
+        })));
+    }
+}
+
+impl OpenStep {
+    fn ended(self, at: Millis, error: Option<String>) -> StepFigures {
+        let gaps = self.chunks.saturating_sub(1);
+        let per_chunk_ms =
+            self.first.filter(|_| gaps > 0).map(|first| since(first, self.last) as f64 / f64::from(gaps));
+        StepFigures {
+            step: self.step,
+            attempt: self.attempt,
+            upstream: self.upstream,
+            model: self.model,
+            started_at: self.started_at,
+            ended_at: at,
+            first_chunk_ms: self.first.map(|first| since(self.started_at, first)),
+            per_chunk_ms,
+            finish: None,
+            usage: None,
+            error,
+        }
+    }
+}
+
+/// From one time to a later one; 0 if the clock went back.
+fn since(from: Millis, to: Millis) -> u64 {
+    u64::try_from(to.saturating_sub(from)).unwrap_or(0)
+}

@@ -1,0 +1,60 @@
+//! Label values that cannot grow without bound: each new one is a time series that is kept for ever.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Tools that have a series of their own.
+pub const TOOL_LABELS_MAX: usize = 200;
+/// Models that have series of their own.
+pub const MODEL_LABELS_MAX: usize = 100;
+/// Agents that have a series of their own.
+pub const AGENT_LABELS_MAX: usize = 100;
+/// Upstreams, error codes and the like that have series of their own.
+pub const WORD_LABELS_MAX: usize = 100;
+/// Characters of a label's value.
+const LABEL_CHARS_MAX: usize = 100;
+/// What stands for all that are over the limit.
+pub const OTHER: &str = "other";
+
+/// The values of one label: the first ones by name, all others as [`OTHER`].
+#[derive(Debug)]
+pub struct Bounded {
+    limit: usize,
+    known: Mutex<HashSet<String>>,
+}
+
+impl Bounded {
+    /// At most `limit` values beside [`OTHER`].
+    pub fn new(limit: usize) -> Self {
+        Self { limit, known: Mutex::default() }
+    }
+
+    /// The value to be shown.
+    pub fn value(&self, name: &str) -> String {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains(name) {
+            return name.to_owned();
+        }
+        if known.len() >= self.limit || name.chars().nth(LABEL_CHARS_MAX).is_some() {
+            return OTHER.to_owned();
+        }
+        known.insert(name.to_owned());
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: O1
+    #[test]
+    fn names_beyond_the_limit_are_one() {
+        let tools = Bounded::new(2);
+        let shown: Vec<String> = ["a", "b", "c", "a", "d"].map(|name| tools.value(name)).into();
+        assert_eq!(shown, ["a", "b", OTHER, "a", OTHER]);
+        let long = "x".repeat(LABEL_CHARS_MAX + 1);
+        assert_eq!(Bounded::new(2).value(&long), OTHER);
+        assert_eq!(Bounded::new(2).value(&long[1..]), long[1..]);
+    }
+}

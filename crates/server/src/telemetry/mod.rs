@@ -1,0 +1,21 @@
+//! How well things go, for whoever runs the server: metrics, logs, traces and the call history.
+//!
+//! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); nothing here is asked while a turn
+//! runs, and nothing here can make one wait. Names are in [`names`] only. R: O1, E1
+
+pub mod labels;
+pub mod names;
+
+mod fold;
+mod measurement;
+mod meter;
+mod redaction;
+mod rollback;
+
+pub use fold::{Content, TelemetryFold};
+pub use measurement::{
+    CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
+};
+pub use meter::{DETECTION_WINDOW_CALLS, Meter, Resumed, StoreFigures};
+pub use redaction::Redaction;
+pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, Choices, Delivery, Rollback};

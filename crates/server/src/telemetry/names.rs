@@ -1,0 +1,201 @@
+//! Every metric that `/metrics` shows, with its unit, labels and buckets: the only place where these names stand.
+//!
+//! The GenAI names are those that instrumentation emits today (OpenTelemetry GenAI semantic conventions, *Development*;
+//! a rename to `gen_ai.client.inference.*` is in flight, and is one constant each here). Dots become `_` and the unit
+//! is appended, as Prometheus has it. `docs/observability.md` is compared with [`METRICS`] by a test. R: O1
+
+/// What kind of figure it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Observations, counted in these buckets (upper bounds).
+    Histogram(&'static [f64]),
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name in the Prometheus text.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// Of its values: `s`, `tokens`, ..., or what is counted.
+    pub unit: &'static str,
+    /// Its labels, in order. One that does not apply (`error_type` of a success) is left out.
+    pub labels: &'static [&'static str],
+    /// What it means, in a sentence.
+    pub help: &'static str,
+}
+
+/// The GenAI conventions' boundaries for durations in seconds: .01·2ⁿ.
+pub const SECONDS: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/// The conventions' boundaries for whole turns in seconds: .1·2ⁿ.
+pub const TURN_SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+/// The conventions' boundaries for tokens: 4ⁿ.
+pub const TOKENS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1_024.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+/// Seconds of what should be instant.
+pub const INSTANT_SECONDS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+/// Seconds of tools: finer around the seed's thresholds of 1 and 3 s.
+pub const LATENCY_SECONDS: &[f64] =
+    &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0];
+/// Model calls of a turn.
+pub const STEPS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0];
+
+/// Label: what was done (`chat`, `execute_tool`, `invoke_agent`).
+pub const OPERATION: &str = "gen_ai_operation_name";
+/// Label: who runs the model.
+pub const PROVIDER: &str = "gen_ai_provider_name";
+/// Label: the model asked for.
+pub const MODEL: &str = "gen_ai_request_model";
+/// Label: `input` or `output`.
+pub const TOKEN_TYPE: &str = "gen_ai_token_type";
+/// Label: the tool.
+pub const TOOL: &str = "gen_ai_tool_name";
+/// Label: the agent.
+pub const AGENT: &str = "gen_ai_agent_name";
+/// Label: why it failed.
+pub const ERROR_TYPE: &str = "error_type";
+
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $kind:expr, $unit:literal, [$($label:expr),*], $help:literal;)*) => {
+        $($(#[$doc])* #[doc = $help] pub const $constant: Metric =
+            Metric { name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], help: $help };)*
+        /// All of them.
+        pub const METRICS: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    OPERATION_DURATION = "gen_ai_client_operation_duration_seconds", Kind::Histogram(SECONDS), "s",
+        [OPERATION, PROVIDER, MODEL, ERROR_TYPE], "A model call from the request to the end of its reply.";
+    FIRST_CHUNK = "gen_ai_client_operation_time_to_first_chunk_seconds", Kind::Histogram(SECONDS), "s",
+        [OPERATION, PROVIDER, MODEL], "A model call from the request to the first content of its reply.";
+    PER_CHUNK = "gen_ai_client_operation_time_per_output_chunk_seconds", Kind::Histogram(SECONDS), "s",
+        [OPERATION, PROVIDER, MODEL], "Mean time between two pieces of content of a reply after the first, once a reply.";
+    TOKEN_USAGE = "gen_ai_client_token_usage", Kind::Histogram(TOKENS), "tokens",
+        [OPERATION, PROVIDER, MODEL, TOKEN_TYPE], "Tokens of a model call, as the upstream counts them.";
+    TOOL_DURATION = "gen_ai_execute_tool_duration_seconds", Kind::Histogram(SECONDS), "s",
+        [OPERATION, TOOL, ERROR_TYPE], "A tool from its start to its result.";
+    AGENT_DURATION = "gen_ai_invoke_agent_duration_seconds", Kind::Histogram(TURN_SECONDS), "s",
+        [OPERATION, AGENT, ERROR_TYPE], "A turn from its beginning to its end.";
+    MCP_DURATION = "mcp_client_operation_duration_seconds", Kind::Histogram(SECONDS), "s",
+        ["mcp_method_name", TOOL, ERROR_TYPE], "A call of an MCP server's tool.";
+
+    DETECTION_RATE = "streaming_tool_detection_rate", Kind::Gauge, "ratio", [],
+        "Of the last calls seen on the wire, those that reached us whole: the name of an offered tool, readable arguments.";
+    EXECUTION_LATENCY = "streaming_tool_execution_latency_seconds", Kind::Histogram(LATENCY_SECONDS), "s", [],
+        "All tools from start to result; its quantiles are the seed's p50 and p95.";
+    JANK_FRAMES = "streaming_ui_jank_frames_total", Kind::Counter, "frames", [],
+        "Frames that pages reported as late.";
+    ROLLBACKS = "streaming_rollback_count_total", Kind::Counter, "changes", ["change"],
+        "Users who changed model, mode, or from streaming to not, within a conversation.";
+
+    TURNS = "throughline_turns_total", Kind::Counter, "turns", ["status"], "Turns that have ended, by how.";
+    ACTIVE_TURNS = "throughline_active_turns", Kind::Gauge, "turns", [], "Turns that run in this process.";
+    STEPS_PER_TURN = "throughline_steps_per_turn", Kind::Histogram(STEPS), "steps", [], "Model calls of a turn.";
+    FIRST_CONTENT = "throughline_time_to_first_content_seconds", Kind::Histogram(SECONDS), "s", [],
+        "A turn from its beginning to the first content that a client can see.";
+    CALLS_SEEN = "throughline_tool_calls_seen_total", Kind::Counter, "calls", [],
+        "Calls seen on the wire whose arguments came to an end, or never will.";
+    CALLS_DETECTED = "throughline_tool_calls_detected_total", Kind::Counter, "calls", [],
+        "Those of them that reached us whole.";
+    CALLS = "throughline_tool_calls_total", Kind::Counter, "calls", [TOOL, "status"], "Calls that have ended, by how.";
+    DETECTION = "throughline_tool_detection_seconds", Kind::Histogram(INSTANT_SECONDS), "s", [],
+        "From the delta that named a call to its `tool_use` in the log, where viewers see it.";
+    TURNS_RESUMED = "throughline_turns_resumed_total", Kind::Counter, "turns", [],
+        "Turns of an earlier process that were taken up again.";
+    RESUMES = "throughline_resume_total", Kind::Counter, "viewers", ["outcome"],
+        "Viewers that came back to a turn: `continued` where they were, from a `snapshot`, `gone`, or told to `resync`.";
+    DROPS = "throughline_subscriber_drops_total", Kind::Counter, "viewers", [],
+        "Viewers that were cut off because they did not read.";
+    VIEWERS = "throughline_viewers", Kind::Gauge, "viewers", [], "Viewers that are connected.";
+    UPSTREAM_ERRORS = "throughline_upstream_errors_total", Kind::Counter, "failures", ["code"],
+        "Model calls that failed, those that were tried again included.";
+    STORE_COMMITS = "throughline_store_commits_total", Kind::Counter, "commits", [], "Transactions of the store.";
+    STORE_FSYNCS = "throughline_store_fsyncs_total", Kind::Counter, "fsyncs", [],
+        "Transactions that were forced to the disk.";
+    STORE_EVENTS = "throughline_store_events_total", Kind::Counter, "events", [], "Events that the store has written.";
+    STORE_QUEUE = "throughline_store_queue", Kind::Gauge, "jobs", [], "Appends that wait for the store's writer.";
+    HISTORY_QUEUE = "throughline_call_history_queue", Kind::Gauge, "calls", [],
+        "Ended calls that wait to be written to the call history.";
+    BUILD = "throughline_build_info", Kind::Gauge, "1", ["version"], "1, labelled with what runs.";
+}
+
+/// What counts as whoever runs a model, in the conventions' words, of an upstream's name in the configuration.
+pub fn provider(upstream: &str) -> &str {
+    match upstream {
+        "gemini" => "gcp.gemini",
+        "bedrock" => "aws.bedrock",
+        "azure" => "azure.ai.openai",
+        "mistral" => "mistral_ai",
+        "xai" => "x_ai",
+        other => other,
+    }
+}
+
+/// Names of span attributes (OpenTelemetry GenAI semantic conventions).
+pub mod attribute {
+    /// What was done.
+    pub const OPERATION: &str = "gen_ai.operation.name";
+    /// Who runs the model.
+    pub const PROVIDER: &str = "gen_ai.provider.name";
+    /// The model asked for.
+    pub const REQUEST_MODEL: &str = "gen_ai.request.model";
+    /// Which conversation.
+    pub const CONVERSATION: &str = "gen_ai.conversation.id";
+    /// The agent.
+    pub const AGENT: &str = "gen_ai.agent.name";
+    /// Why the model stopped.
+    pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+    /// To the first content, in seconds.
+    pub const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+    /// Tokens in.
+    pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+    /// Tokens out.
+    pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+    /// Tokens that came from a cache.
+    pub const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+    /// Tokens of reasoning.
+    pub const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
+    /// The tool.
+    pub const TOOL: &str = "gen_ai.tool.name";
+    /// `function`.
+    pub const TOOL_TYPE: &str = "gen_ai.tool.type";
+    /// The call.
+    pub const CALL: &str = "gen_ai.tool.call.id";
+    /// Opt-in: what the tool was given.
+    pub const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+    /// Opt-in: what it produced.
+    pub const RESULT: &str = "gen_ai.tool.call.result";
+    /// Why it failed.
+    pub const ERROR_TYPE: &str = "error.type";
+    /// Of a call of an MCP server's tool: `tools/call`.
+    pub const MCP_METHOD: &str = "mcp.method.name";
+    /// Our turn.
+    pub const TURN: &str = "throughline.turn.id";
+    /// Our step, from 1.
+    pub const STEP: &str = "throughline.step";
+    /// Which try of the step, from 1.
+    pub const ATTEMPT: &str = "throughline.attempt";
+    /// How a turn or call ended, in our words.
+    pub const STATUS: &str = "throughline.status";
+}

@@ -1,0 +1,47 @@
+//! What must never leave the process, taken out of everything that does: logs, errors, labels, exports, spans. R: R4, O1
+
+use std::borrow::Cow;
+use std::sync::{PoisonError, RwLock};
+use throughline_tools::Secrets;
+
+/// The secrets that this process knows, found in every form they travel in ([`Secrets`]). Grows as keys are made.
+#[derive(Default)]
+pub struct Redaction {
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    values: Vec<String>,
+    secrets: Secrets,
+}
+
+impl std::fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Redaction")
+    }
+}
+
+impl Redaction {
+    /// These secrets.
+    pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        let redaction = Self::default();
+        redaction.learn(values);
+        redaction
+    }
+
+    /// These, too.
+    pub fn learn(&self, values: impl IntoIterator<Item = String>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let before = known.values.len();
+        known.values.extend(values);
+        if known.values.len() > before {
+            known.secrets = Secrets::new(&known.values);
+        }
+    }
+
+    /// The text without them.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).secrets.redact(text)
+    }
+}
