@@ -299,6 +299,7 @@ pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
         model: choice.model.clone().filter(|_| choice.base_url.is_none()),
         mode: choice.mode.clone(),
         streaming: choice.streaming.clone(),
+        ..Flags::default()
     };
     resolve(file, &environment, &flags).map_err(|error| messages::config(&error))
 }

@@ -231,6 +231,7 @@ fn shown(name: &str, value: &str) -> String {
 #[test]
 fn every_limit_is_documented_with_its_default() {
     use throughline::Timeouts;
+    use throughline::config::ServerLimits;
     use throughline::engine::{LoopGuard, RetryPolicy, TurnLimits};
     use throughline::store::MemoryLimits;
     use throughline::tools::mcp::McpLimits;
@@ -246,6 +247,7 @@ fn every_limit_is_documented_with_its_default() {
         ("docs/configuration.md", format!("{:?}", RetryPolicy::default())),
         ("docs/configuration.md", format!("{:?}", Timeouts::default())),
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
+        ("docs/configuration.md", format!("{:?}", ServerLimits::default())),
         ("docs/tools.md", own),
         ("docs/tools.md", format!("{:?}", OutputLimits::default())),
         ("docs/tools.md", format!("{:?}", ProcessLimits::default())),
@@ -263,6 +265,28 @@ fn every_limit_is_documented_with_its_default() {
         }
     }
     assert!(compared >= 30, "{compared} limits");
+}
+
+// R: O2, R4
+#[test]
+fn every_setting_of_the_server_and_the_store_is_documented() {
+    let document = read("docs/configuration.md");
+    for (section, heading) in [("server", "### The server"), ("store", "### The store")] {
+        let page = document.split(heading).nth(1).and_then(|rest| rest.split("\n### ").next());
+        let page = page.unwrap_or_else(|| panic!("docs/configuration.md has no {heading}"));
+        // A wrong key is answered with all that are right.
+        let error = File::parse("throughline.toml", &format!("[{section}]\nno_such_key = 1")).unwrap_err();
+        let help = error.help.expect("the valid names");
+        let keys: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+        assert!(keys.len() >= 5, "{help}");
+        for key in keys {
+            assert!(page.contains(&format!("\n| `{key}` |")), "{heading} has no row for `{key}`");
+        }
+    }
+    let error = File::parse("throughline.toml", "[server]\nrender = \"?\"").unwrap_err();
+    for render in error.help.unwrap_or_default().split('`').skip(1).step_by(2) {
+        assert!(document.contains(&format!("`\"{render}\"`")), "`{render}` is not on the page");
+    }
 }
 
 // R: D3

@@ -1,6 +1,7 @@
 //! What `throughline.toml` may say, field by field. Nothing else is accepted.
 
 use super::error::ConfigError;
+use super::serving::{ServerSection, StoreSection};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use throughline_engine::{LoopGuard, RetryPolicy, Rule, TurnLimits};
@@ -49,6 +50,10 @@ pub struct File {
     pub http_tools: BTreeMap<String, HttpTool>,
     /// Plugin folders of VCP. R: L2
     pub vcp_plugins: VcpPlugins,
+    /// `throughline serve`: where it listens, who may come in, what it bears.
+    pub server: ServerSection,
+    /// What is kept, and where.
+    pub store: StoreSection,
     #[serde(skip)]
     pub(crate) source: Source,
 }

@@ -5,6 +5,7 @@
 mod error;
 mod file;
 mod resolve;
+mod serving;
 mod sources;
 
 pub use error::{ConfigError, Place};
@@ -14,4 +15,8 @@ pub use file::{
     UpstreamSection, UserSection,
 };
 pub use resolve::{DEFAULT_AGENT, DEMO, Environment, Flags, Settings, resolve};
+pub use serving::{
+    Auth, DRAIN_MS, Durable, LISTEN, Render, STORE_FILE, ServerLimits, ServerSection, ServerSettings,
+    StoreAt, StoreSection, StoreSettings, TlsSection,
+};
 pub use sources::{ConfiguredSource, SourceSettings};

@@ -4,6 +4,7 @@ use super::error::ConfigError;
 use super::file::{
     AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
 };
+use super::serving::{self, ServerSettings, StoreSettings};
 use super::sources::SourceSettings;
 use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
 use crate::known;
@@ -36,6 +37,10 @@ pub struct Flags {
     pub mode: Option<String>,
     /// `--streaming on|off`.
     pub streaming: Option<String>,
+    /// `--listen ADDRESS:PORT`.
+    pub listen: Option<String>,
+    /// `--store FILE|URL`.
+    pub store: Option<String>,
 }
 
 /// Everything decided.
@@ -55,6 +60,10 @@ pub struct Settings {
     pub user: User,
     /// Where tools come from beside the program.
     pub sources: SourceSettings,
+    /// How it is served.
+    pub server: ServerSettings,
+    /// What is kept, and where.
+    pub store: StoreSettings,
 }
 
 impl Default for Settings {
@@ -68,6 +77,8 @@ impl Default for Settings {
             tools: ToolsSection::default(),
             user: User::default(),
             sources: SourceSettings::default(),
+            server: ServerSettings::default(),
+            store: StoreSettings::default(),
         }
     }
 }
@@ -87,6 +98,7 @@ impl Settings {
 /// - `THROUGHLINE_STREAMING`, `THROUGHLINE_MODE`: for all upstreams; with `_NAME` behind it (`…_STREAMING_DEEPSEEK`)
 ///   for one, which wins.
 /// - `THROUGHLINE_BASE_URL_NAME`: another address for one.
+/// - `THROUGHLINE_LISTEN`, `THROUGHLINE_STORE`: as the flags.
 /// - Keys: the variable that `key_env` or the table of known upstreams names.
 ///
 /// No file, no environment, no flags = the demo model with tools.
@@ -101,6 +113,8 @@ pub fn resolve(
     let file = file.unwrap_or_default();
     let user = user(&file)?;
     let sources = sources(&file)?;
+    let server = serving::server(&file, environment, flags)?;
+    let store = serving::store(&file, environment, flags)?;
     let layers = Layers { file: &file, environment, flags };
     let mut upstreams = BTreeMap::new();
     for (name, section) in &file.upstreams {
@@ -111,7 +125,8 @@ pub fn resolve(
         agents.insert(name.clone(), layers.agent(name, section, &mut upstreams)?);
     }
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
-    Ok(Settings { upstreams, agents, agent, limits: file.limits, tools: file.tools.clone(), user, sources })
+    let (limits, tools) = (file.limits, file.tools.clone());
+    Ok(Settings { upstreams, agents, agent, limits, tools, user, sources, server, store })
 }
 
 /// Sources whose settings can be used; programs and servers are looked for when they are started.

@@ -1,0 +1,491 @@
+//! `[server]` and `[store]`: where the server listens, who may come in, what it bears, and what is kept.
+//!
+//! Plain data. Nothing here opens a socket or a file; the server does, with what is decided here.
+
+use super::error::ConfigError;
+use super::file::{File, Switch};
+use super::resolve::{Environment, Flags};
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use url::Url;
+
+/// Where the server listens if nothing is said: this machine only. R: R4
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
+/// How long running turns may take to end once the server is asked to stop, in milliseconds.
+pub const DRAIN_MS: u64 = 30_000;
+/// The database's file in the data folder, if `url` does not say otherwise.
+pub const STORE_FILE: &str = "throughline.db";
+
+/// `[server]` as it stands in the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSection {
+    /// `ADDRESS:PORT`; port 0 takes a free one. Default `127.0.0.1:8787`.
+    pub listen: Option<Spanned<String>>,
+    /// Further names that requests may give in `Host`: those of a proxy in front. Loopback names are always accepted.
+    pub hosts: Vec<Spanned<String>>,
+    /// Origins of other pages whose scripts may call this server, such as `https://chat.example.com`.
+    pub origins: Vec<Spanned<String>>,
+    /// `keys` (default) or `off`, which only a loopback address may have.
+    pub auth: Option<Spanned<Auth>>,
+    /// HTTPS without a proxy in front.
+    pub tls: Option<TlsSection>,
+    /// What clients of `/v1/chat/completions` see of tools unless the request says otherwise. Default `none`.
+    pub render: Render,
+    /// How long running turns may take to end once the server is asked to stop, in milliseconds. Default 30,000.
+    pub drain_ms: Option<u64>,
+    /// Bounds.
+    pub limits: Option<Spanned<ServerLimits>>,
+}
+
+/// `tls = { … }`: both are PEM files; relative paths begin at the folder of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSection {
+    /// The certificate, with those between it and its root.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// `[store]` as it stands in the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSection {
+    /// `postgres://…`, or the path of a SQLite file; relative paths begin at the folder of the configuration file.
+    /// `"$NAME"` takes the value of an environment variable. Default: `throughline.db` in the data folder.
+    pub url: Option<Spanned<String>>,
+    /// Conversations that nobody has touched for so many days are deleted. Default: never.
+    pub retention_days: Option<Spanned<u32>>,
+    /// Whether adjacent deltas of an ended turn are merged into one. Default on.
+    pub merge: Option<Switch>,
+    /// Whether the bytes of upstreams are kept, so that a later version can decode them again. Default off.
+    pub keep_raw: Option<Switch>,
+    /// What survives a power cut. Default `by_event`.
+    pub durability: Durable,
+}
+
+/// Who may come in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Auth {
+    /// Whoever has a key.
+    #[default]
+    Keys,
+    /// Every program and every person on this machine.
+    Off,
+}
+
+/// What clients of `/v1/chat/completions`, which know nothing of cards, see of tools that the server runs. R: E3
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Render {
+    /// Nothing visible; tool events ride on a key that clients ignore.
+    #[default]
+    None,
+    /// A line of Markdown for each call.
+    Text,
+    /// A folded card for each call, as Open WebUI draws it.
+    Details,
+    /// Progress as reasoning.
+    Reasoning,
+    /// Status lines of Open WebUI.
+    OwuiEvent,
+}
+
+impl Render {
+    /// All, by name.
+    pub const ALL: [(&'static str, Render); 5] = [
+        ("none", Render::None),
+        ("text", Render::Text),
+        ("details", Render::Details),
+        ("reasoning", Render::Reasoning),
+        ("owui_event", Render::OwuiEvent),
+    ];
+
+    /// The rendering of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(other, _)| *other == name).map(|(_, render)| *render)
+    }
+}
+
+/// What survives a power cut; a crash of the server alone loses nothing either way. R: S2
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durable {
+    /// What people said, decided, and what has effects is on the disk before it is acknowledged; the last milliseconds
+    /// of shown text may be lost, and viewers are told so.
+    #[default]
+    ByEvent,
+    /// Everything is on the disk before it is shown.
+    Everything,
+}
+
+/// `limits = { … }` of the server. What is over a limit is refused with its name; nothing is slowed or dropped silently.
+/// R: R2, R4
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerLimits {
+    /// Connections at once; further ones wait in the kernel. Default 10,000.
+    pub connections_max: u32,
+    /// The head of a request, in bytes. Default 32 KiB.
+    pub header_bytes_max: u32,
+    /// How long the head of a request may take, and how long a connection may stay without one, in milliseconds.
+    /// Default 15,000.
+    pub header_ms_max: u64,
+    /// The body of a request, in bytes. Default 4 MiB.
+    pub body_bytes_max: u32,
+    /// How long the body of a request may take, in milliseconds. Default 15,000.
+    pub body_ms_max: u64,
+    /// How deep the JSON of a request may nest. Default 64.
+    pub json_depth_max: u32,
+    /// An uploaded file, in bytes. Default 32 MiB.
+    pub upload_bytes_max: u64,
+    /// How long an upload may take, in milliseconds. Default 300,000.
+    pub upload_ms_max: u64,
+    /// What a user says in one message, in bytes of text. Default 256 KiB.
+    pub message_bytes_max: u32,
+    /// The history of a turn that belongs to no conversation, in bytes. Default 2 MiB.
+    pub history_bytes_max: u32,
+    /// New turns of a key in a minute. Default 60.
+    pub turns_per_minute_max: u32,
+    /// Running turns of a key. Default 8.
+    pub turns_per_key_max: u32,
+    /// Streams and WebSockets of a key. Default 64.
+    pub streams_per_key_max: u32,
+    /// How far a viewer may be behind before its connection is cut, in bytes; it resumes where it was. Default 1 MiB.
+    pub behind_bytes_max: u64,
+    /// For how long a viewer may take nothing before its connection is cut, in milliseconds. Default 10,000.
+    pub behind_ms_max: u64,
+    /// Silence on a stream after which a comment says that it lives, in milliseconds. Default 10,000.
+    pub heartbeat_ms: u64,
+    /// How long the store may be away before streams say so, in milliseconds. Default 10,000.
+    pub store_wait_ms: u64,
+    /// One message on a WebSocket, in bytes. Default 4 MiB.
+    pub socket_message_bytes_max: u32,
+    /// One frame on a WebSocket, in bytes. Default 1 MiB.
+    pub socket_frame_bytes_max: u32,
+    /// How often a WebSocket is pinged, in milliseconds. Default 15,000.
+    pub socket_ping_ms: u64,
+    /// How long a ticket can be used, in milliseconds. Default 60,000.
+    pub ticket_ms: u64,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            header_bytes_max: 32 << 10,
+            header_ms_max: 15_000,
+            body_bytes_max: 4 << 20,
+            body_ms_max: 15_000,
+            json_depth_max: 64,
+            upload_bytes_max: 32 << 20,
+            upload_ms_max: 300_000,
+            message_bytes_max: 256 << 10,
+            history_bytes_max: 2 << 20,
+            turns_per_minute_max: 60,
+            turns_per_key_max: 8,
+            streams_per_key_max: 64,
+            behind_bytes_max: 1 << 20,
+            behind_ms_max: 10_000,
+            heartbeat_ms: 10_000,
+            store_wait_ms: 10_000,
+            socket_message_bytes_max: 4 << 20,
+            socket_frame_bytes_max: 1 << 20,
+            socket_ping_ms: 15_000,
+            ticket_ms: 60_000,
+        }
+    }
+}
+
+impl ServerLimits {
+    /// Every limit by name: none of them may be 0, which would let nothing through.
+    fn all(&self) -> [(&'static str, u64); 21] {
+        [
+            ("connections_max", self.connections_max.into()),
+            ("header_bytes_max", self.header_bytes_max.into()),
+            ("header_ms_max", self.header_ms_max),
+            ("body_bytes_max", self.body_bytes_max.into()),
+            ("body_ms_max", self.body_ms_max),
+            ("json_depth_max", self.json_depth_max.into()),
+            ("upload_bytes_max", self.upload_bytes_max),
+            ("upload_ms_max", self.upload_ms_max),
+            ("message_bytes_max", self.message_bytes_max.into()),
+            ("history_bytes_max", self.history_bytes_max.into()),
+            ("turns_per_minute_max", self.turns_per_minute_max.into()),
+            ("turns_per_key_max", self.turns_per_key_max.into()),
+            ("streams_per_key_max", self.streams_per_key_max.into()),
+            ("behind_bytes_max", self.behind_bytes_max),
+            ("behind_ms_max", self.behind_ms_max),
+            ("heartbeat_ms", self.heartbeat_ms),
+            ("store_wait_ms", self.store_wait_ms),
+            ("socket_message_bytes_max", self.socket_message_bytes_max.into()),
+            ("socket_frame_bytes_max", self.socket_frame_bytes_max.into()),
+            ("socket_ping_ms", self.socket_ping_ms),
+            ("ticket_ms", self.ticket_ms),
+        ]
+    }
+}
+
+/// `[server]`, decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Further names for `Host`, in lower case, with a port where the file gives one.
+    pub hosts: Vec<String>,
+    /// Origins of other pages, as browsers write them.
+    pub origins: Vec<String>,
+    /// Who may come in.
+    pub auth: Auth,
+    /// Certificate and key, if it speaks HTTPS itself.
+    pub tls: Option<TlsSection>,
+    /// What is seen of tools on `/v1/chat/completions`.
+    pub render: Render,
+    /// How long running turns may take to end, in milliseconds.
+    pub drain_ms: u64,
+    /// Bounds.
+    pub limits: ServerLimits,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            listen: LISTEN,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            auth: Auth::Keys,
+            tls: None,
+            render: Render::None,
+            drain_ms: DRAIN_MS,
+            limits: ServerLimits::default(),
+        }
+    }
+}
+
+/// Where turns and conversations are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreAt {
+    /// [`STORE_FILE`] in the data folder.
+    #[default]
+    DataFolder,
+    /// A SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database, by URL. It may hold a password, so it is not for showing.
+    Postgres(String),
+}
+
+/// `[store]`, decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// Where.
+    pub at: StoreAt,
+    /// Days after which untouched conversations are deleted; `None` = never.
+    pub retention_days: Option<u32>,
+    /// Whether adjacent deltas of ended turns are merged.
+    pub merge: Switch,
+    /// Whether the bytes of upstreams are kept.
+    pub keep_raw: Switch,
+    /// What survives a power cut.
+    pub durability: Durable,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self {
+            at: StoreAt::DataFolder,
+            retention_days: None,
+            merge: Switch::On,
+            keep_raw: Switch::Off,
+            durability: Durable::ByEvent,
+        }
+    }
+}
+
+/// Flags over environment over file over defaults.
+pub(crate) fn server(
+    file: &File,
+    environment: &Environment,
+    flags: &Flags,
+) -> Result<ServerSettings, ConfigError> {
+    let section = &file.server;
+    let base = ServerSettings::default();
+    let mut listen = base.listen;
+    if let Some(text) = &section.listen {
+        listen = address(text.get_ref()).map_err(|wrong| at(file, text, wrong))?;
+    }
+    if let Some(text) = set(environment, "THROUGHLINE_LISTEN") {
+        listen = address(text)
+            .map_err(|wrong| wrong.over(ConfigError::in_environment("THROUGHLINE_LISTEN", "")))?;
+    }
+    if let Some(text) = &flags.listen {
+        listen = address(text).map_err(|wrong| wrong.over(ConfigError::given("--listen", "")))?;
+    }
+    let auth = section.auth.as_ref().map(|auth| *auth.get_ref()).unwrap_or_default();
+    if let (Auth::Off, false, Some(place)) = (auth, listen.ip().is_loopback(), &section.auth) {
+        let message = format!("without keys, whoever reaches {listen} could use every tool and every model");
+        let help = "auth = \"keys\" (the default), or listen = \"127.0.0.1:8787\"";
+        return Err(file.error(place, message).help(help));
+    }
+    let each =
+        |texts: &[Spanned<String>], read: fn(&str) -> Result<String, Wrong>| -> Result<Vec<String>, _> {
+            texts.iter().map(|text| read(text.get_ref()).map_err(|wrong| at(file, text, wrong))).collect()
+        };
+    let limits = section.limits.as_ref().map(|limits| *limits.get_ref()).unwrap_or_default();
+    if let (Some((name, _)), Some(place)) =
+        (limits.all().iter().find(|(_, value)| *value == 0), &section.limits)
+    {
+        let message = format!("a limit of 0 lets nothing through: `{name}`");
+        return Err(file.error_at_key(place, Some(name), message));
+    }
+    let beside = |path: &PathBuf| beside(file, path);
+    Ok(ServerSettings {
+        listen,
+        hosts: each(&section.hosts, host)?,
+        origins: each(&section.origins, origin)?,
+        auth,
+        tls: section.tls.as_ref().map(|tls| TlsSection { cert: beside(&tls.cert), key: beside(&tls.key) }),
+        render: section.render,
+        drain_ms: section.drain_ms.unwrap_or(base.drain_ms),
+        limits,
+    })
+}
+
+/// Flags over environment over file over defaults.
+pub(crate) fn store(
+    file: &File,
+    environment: &Environment,
+    flags: &Flags,
+) -> Result<StoreSettings, ConfigError> {
+    const VARIABLE: &str = "THROUGHLINE_STORE";
+    let section = &file.store;
+    let base = StoreSettings::default();
+    let mut place = base.at;
+    if let Some(text) = &section.url {
+        let named = text.get_ref().strip_prefix('$').map(|name| {
+            set(environment, name)
+                .ok_or_else(|| file.error(text, format!("the environment variable {name} is not set")))
+        });
+        let url = named.transpose()?.unwrap_or(text.get_ref());
+        place = match store_at(url).map_err(|wrong| at(file, text, wrong))? {
+            StoreAt::File(path) => StoreAt::File(beside(file, &path)),
+            other => other,
+        };
+    }
+    if let Some(text) = set(environment, VARIABLE) {
+        place = store_at(text).map_err(|wrong| wrong.over(ConfigError::in_environment(VARIABLE, "")))?;
+    }
+    if let Some(text) = &flags.store {
+        place = store_at(text).map_err(|wrong| wrong.over(ConfigError::given("--store", "")))?;
+    }
+    if let Some(days) = section.retention_days.as_ref().filter(|days| *days.get_ref() == 0) {
+        let message = "0 days would delete every conversation";
+        return Err(file
+            .error(days, message)
+            .help("leave it out to keep conversations until they are deleted"));
+    }
+    Ok(StoreSettings {
+        at: place,
+        retention_days: section.retention_days.as_ref().map(|days| *days.get_ref()),
+        merge: section.merge.unwrap_or(base.merge),
+        keep_raw: section.keep_raw.unwrap_or(base.keep_raw),
+        durability: section.durability,
+    })
+}
+
+/// What is wrong with a text, wherever it came from.
+struct Wrong {
+    message: String,
+    help: &'static str,
+}
+
+impl Wrong {
+    fn over(self, place: ConfigError) -> ConfigError {
+        ConfigError { message: self.message, ..place }.help(self.help)
+    }
+}
+
+fn at(file: &File, text: &Spanned<String>, wrong: Wrong) -> ConfigError {
+    file.error(text, wrong.message).help(wrong.help)
+}
+
+/// An empty variable is one that is not set.
+fn set<'e>(environment: &'e Environment, name: &str) -> Option<&'e str> {
+    environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+/// A path of the file, which begins at the file's folder.
+fn beside(file: &File, path: &Path) -> PathBuf {
+    match Path::new(&file.source.file).parent() {
+        Some(folder) => folder.join(path),
+        None => path.to_owned(),
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, Wrong> {
+    let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    named.as_deref().unwrap_or(text).parse().map_err(|_| Wrong {
+        message: format!("`{text}` is not an address to listen on"),
+        help: "an address and a port: \"127.0.0.1:8787\", \"[::1]:8787\", \"0.0.0.0:8787\" for every network",
+    })
+}
+
+/// A name for `Host`: exact, since a pattern would let in the names of others.
+fn host(text: &str) -> Result<String, Wrong> {
+    let wrong = || Wrong {
+        message: format!("`{text}` is not the name of a host"),
+        help: "the name that clients use, exactly, with a port if it is not that of the scheme: \"chat.example.com\"",
+    };
+    let parsed = Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
+    // What a URL would take apart is no plain name.
+    let plain = !text.is_empty()
+        && !text.contains(['/', '@', '?', '#', '*', '\\'])
+        && !text.trim().contains(char::is_whitespace);
+    match (plain, parsed.host_str()) {
+        (true, Some(name)) => Ok(match parsed.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        }),
+        _ => Err(wrong()),
+    }
+}
+
+/// An origin: scheme, host and port, exactly. Neither `*` nor `null`: those are everybody's.
+fn origin(text: &str) -> Result<String, Wrong> {
+    let wrong = || Wrong {
+        message: format!("`{text}` is not the origin of a page"),
+        help: "scheme and host as the browser shows them, without a path: \"https://chat.example.com\"",
+    };
+    let parsed = Url::parse(text).map_err(|_| wrong())?;
+    let plain = matches!(parsed.scheme(), "http" | "https")
+        && parsed.path() == "/"
+        && !text.contains(['@', '?', '#', '*']);
+    plain.then(|| parsed.origin().ascii_serialization()).ok_or_else(wrong)
+}
+
+fn store_at(text: &str) -> Result<StoreAt, Wrong> {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return match Url::parse(text) {
+            Ok(_) => Ok(StoreAt::Postgres(text.to_owned())),
+            // Not shown: it may hold a password.
+            Err(error) => Err(Wrong {
+                message: format!("the URL of the database cannot be read: {error}"),
+                help: "postgres://user@host/database",
+            }),
+        };
+    }
+    let path = text.strip_prefix("sqlite:").unwrap_or(text);
+    let path = path.strip_prefix("//").unwrap_or(path);
+    // Not a bare colon: `C:\…` is a path.
+    if path.is_empty() || path.contains("://") {
+        let scheme = text.split(':').next().unwrap_or_default();
+        return Err(Wrong {
+            message: format!("there is no store for `{scheme}:`"),
+            help: "the path of a file for SQLite, or postgres://user@host/database",
+        });
+    }
+    Ok(StoreAt::File(PathBuf::from(path)))
+}
