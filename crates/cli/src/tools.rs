@@ -50,7 +50,7 @@ pub async fn run(args: &Tools) -> Ended {
 fn find<'a>(registry: &'a Registry, name: &str) -> Result<&'a Arc<Registered>, Failure> {
     registry.get(&ToolName::from(name)).ok_or_else(|| {
         let names = registry.iter().map(|tool| tool.spec().name.as_str());
-        messages::no_such_tool(name, &throughline_tools::closest_names(name, names))
+        messages::no_such_tool(name, &throughline_engine::closest_names(name, names))
     })
 }
 

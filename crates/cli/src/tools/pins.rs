@@ -38,7 +38,7 @@ pub fn approve(name: &str) -> Ended {
     let approved = pins()?.approve(name).map_err(|error| match error {
         PinsError::NotWaiting { name, waiting } => {
             let names = waiting.iter().map(String::as_str);
-            messages::nothing_to_approve(&name, &throughline_tools::closest_names(&name, names))
+            messages::nothing_to_approve(&name, &throughline_engine::closest_names(&name, names))
         }
         error => messages::pins(&error),
     })?;
