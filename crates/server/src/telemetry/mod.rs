@@ -4,18 +4,28 @@
 //! runs, and nothing here can make one wait. Names are in [`names`] only. R: O1, E1
 
 pub mod labels;
+pub mod logs;
 pub mod names;
+pub mod traces;
 
+mod calls;
 mod fold;
+mod history;
 mod measurement;
 mod meter;
+#[cfg(feature = "otel")]
+mod otlp;
 mod redaction;
 mod rollback;
 
+pub use calls::{CallChange, CallFold};
 pub use fold::{Content, TelemetryFold};
+pub use history::{CALLS_WAITING_MAX, CallHistory, RAW_BYTES_WAITING_MAX, Writer, rows_of};
 pub use measurement::{
     CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
 };
 pub use meter::{DETECTION_WINDOW_CALLS, Meter, Resumed, StoreFigures};
+#[cfg(feature = "otel")]
+pub use otlp::Otlp;
 pub use redaction::Redaction;
 pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, Choices, Delivery, Rollback};

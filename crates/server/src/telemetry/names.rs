@@ -54,7 +54,7 @@ pub const TOKENS: &[f64] = &[
 ];
 /// Seconds of what should be instant.
 pub const INSTANT_SECONDS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
-/// Seconds of tools: finer around the seed's thresholds of 1 and 3 s.
+/// Seconds of tools: finer around the alerts' thresholds of 1 and 3 s.
 pub const LATENCY_SECONDS: &[f64] =
     &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0];
 /// Model calls of a turn.
@@ -103,7 +103,7 @@ metrics! {
     DETECTION_RATE = "streaming_tool_detection_rate", Kind::Gauge, "ratio", [],
         "Of the last calls seen on the wire, those that reached us whole: the name of an offered tool, readable arguments.";
     EXECUTION_LATENCY = "streaming_tool_execution_latency_seconds", Kind::Histogram(LATENCY_SECONDS), "s", [],
-        "All tools from start to result; its quantiles are the seed's p50 and p95.";
+        "All tools from start to result: where p50 and p95 come from.";
     JANK_FRAMES = "streaming_ui_jank_frames_total", Kind::Counter, "frames", [],
         "Frames that pages reported as late.";
     ROLLBACKS = "streaming_rollback_count_total", Kind::Counter, "changes", ["change"],

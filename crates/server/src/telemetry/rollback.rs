@@ -1,4 +1,4 @@
-//! When a user goes back to something simpler within a conversation: the seed's `streaming_rollback_count`. R: O1
+//! When a user goes back to something simpler within a conversation. R: O1
 
 use super::measurement::Chosen;
 use std::collections::{HashMap, VecDeque};

@@ -1,0 +1,89 @@
+//! The history of tool calls as a fold of events: rows for the catalog. R: S4, E1
+
+use super::meter::call_status;
+use std::collections::HashMap;
+use throughline_engine::{CallStatus, Event, EventKind, QuestionKind};
+use throughline_store::catalog::CallRow;
+use throughline_wire::CallId;
+
+/// The calls of one turn that have not ended, as far as the history is concerned.
+#[derive(Clone, Debug, Default)]
+pub struct CallFold {
+    open: HashMap<CallId, CallRow>,
+}
+
+/// What an event means for the history.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallChange {
+    /// A row is as it stands here now.
+    Row(Box<CallRow>),
+    /// Of a call whose beginning this fold has not seen: the turn's log knows it.
+    Unseen,
+}
+
+impl CallFold {
+    /// Takes the next event. Rows come when a call is announced, asks, starts and ends; not for every delta.
+    pub fn absorb(&mut self, event: &Event) -> Option<CallChange> {
+        let id = event.tool_id.as_ref()?;
+        if let EventKind::ToolUse { tool_name, source, effect, .. } = &event.kind {
+            let row = CallRow {
+                turn_id: event.turn_id.as_str().to_owned(),
+                tool_id: id.as_str().to_owned(),
+                conversation_id: None,
+                step: event.step.unwrap_or_default(),
+                tool_name: tool_name.as_str().to_owned(),
+                source: source.clone(),
+                effect: effect.name().to_owned(),
+                status: call_status(CallStatus::Preparing).to_owned(),
+                arguments: String::new(),
+                output_summary: None,
+                error: None,
+                started_at: event.timestamp,
+                duration_ms: None,
+            };
+            self.open.insert(id.clone(), row.clone());
+            return Some(CallChange::Row(Box::new(row)));
+        }
+        let becomes = match &event.kind {
+            EventKind::ToolInput(_) => None,
+            // A running tool that asks for something runs on.
+            EventKind::ApprovalRequest { kind: QuestionKind::Call, .. } => Some(CallStatus::AwaitingApproval),
+            EventKind::ApprovalResolved { .. } => Some(CallStatus::Queued),
+            EventKind::ToolStart { .. } => Some(CallStatus::Running),
+            EventKind::ToolResult(result) => Some(result.status),
+            _ => return None,
+        };
+        let Some(row) = self.open.get_mut(id) else { return Some(CallChange::Unseen) };
+        match &event.kind {
+            EventKind::ToolInput(input) => {
+                let text = input.arguments.as_ref().map(ToString::to_string).or_else(|| input.raw.clone());
+                row.arguments = text.unwrap_or_default();
+                return None;
+            }
+            // What a person put in its place is what runs.
+            EventKind::ApprovalResolved { arguments: Some(edited), .. } => row.arguments = edited.to_string(),
+            EventKind::ToolStart { .. } => row.started_at = event.timestamp,
+            EventKind::ToolResult(result) => {
+                row.started_at = result.started_at.unwrap_or(row.started_at);
+                row.duration_ms = result.duration_ms.and_then(|ms| i64::try_from(ms).ok());
+                let summary = Some(result.output_summary.clone()).filter(|summary| !summary.is_empty());
+                row.output_summary = summary;
+                row.error = result.error.as_ref().map(|error| match &error.message {
+                    Some(message) => format!("{}: {message}", error.code),
+                    None => error.code.clone(),
+                });
+            }
+            _ => {}
+        }
+        let asked = row.status == call_status(CallStatus::AwaitingApproval);
+        let answer_to_nothing = matches!(event.kind, EventKind::ApprovalResolved { .. }) && !asked;
+        if let Some(status) = becomes.filter(|_| !answer_to_nothing) {
+            row.status = call_status(status).to_owned();
+        }
+        let now = row.clone();
+        if matches!(event.kind, EventKind::ToolResult(_)) {
+            self.open.remove(id);
+        }
+        Some(CallChange::Row(Box::new(now)))
+    }
+}

@@ -1,0 +1,255 @@
+//! Writes the history of tool calls, and raw bytes of upstreams, behind the turns' backs: nothing waits for it, and nothing
+//! is lost by it, since what does not fit is read from the log again. R: S4, S5, P2
+
+use super::calls::{CallChange, CallFold};
+use super::meter::Meter;
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use throughline_engine::{Event, TurnId};
+use throughline_store::Log;
+use throughline_store::catalog::{CallRow, Catalog, RawId};
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Rows that may wait to be written; the turns of further ones are read from the log when there is room.
+pub const CALLS_WAITING_MAX: usize = 4_096;
+/// Bytes of upstreams that may wait to be written; of an answer that goes beyond, the beginning is kept.
+pub const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
+/// Rows of one write.
+const CALLS_PER_WRITE: usize = 256;
+/// Records read at once from the log.
+const RECORDS_PER_READ: usize = 1_024;
+/// Pause after a store that failed; it doubles up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(100);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// What waits to be written. All clones are one.
+#[derive(Clone)]
+pub struct CallHistory(Arc<Shared>);
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    more: Notify,
+    idle: Notify,
+    meter: Arc<Meter>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// The last state of each row, by user, turn and call.
+    rows: BTreeMap<(String, String, String), CallRow>,
+    /// Turns, by user, whose rows must be read from the log.
+    stale: BTreeSet<(String, String)>,
+    raw: VecDeque<(String, RawId, Vec<u8>)>,
+    raw_bytes: usize,
+    /// Answers that did not fit: nothing may follow the hole.
+    cut: HashSet<RawId>,
+    writing: bool,
+}
+
+/// Ends the writing when it is dropped.
+pub struct Writer(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+
+impl CallHistory {
+    /// A history with nothing in it, and the task that writes it.
+    pub fn begin(catalog: Arc<dyn Catalog>, log: Arc<dyn Log>, meter: Arc<Meter>) -> (Self, Writer) {
+        let shared = Shared { waiting: Mutex::default(), more: Notify::new(), idle: Notify::new(), meter };
+        let history = Self(Arc::new(shared));
+        let own = history.clone();
+        let task = tokio::spawn(async move { own.write(&*catalog, &*log).await });
+        (history, Writer(AbortOnDropHandle::new(task)))
+    }
+
+    /// What an event has changed.
+    pub fn changed(&self, user: &str, turn: &TurnId, change: CallChange) {
+        let mut waiting = self.waiting();
+        match change {
+            CallChange::Row(row) if waiting.rows.len() < CALLS_WAITING_MAX => {
+                let key = (user.to_owned(), row.turn_id.clone(), row.tool_id.clone());
+                waiting.rows.insert(key, *row);
+            }
+            CallChange::Row(_) | CallChange::Unseen => {
+                waiting.stale.insert((user.to_owned(), turn.as_str().to_owned()));
+            }
+        }
+        drop(waiting);
+        self.0.more.notify_one();
+    }
+
+    /// Turns whose rows may be old: those that were open when the server started.
+    pub fn rebuild(&self, turns: impl IntoIterator<Item = (String, String)>) {
+        self.waiting().stale.extend(turns);
+        self.0.more.notify_one();
+    }
+
+    /// Bytes of an upstream, as they came.
+    pub fn raw(&self, user: &str, id: RawId, bytes: &[u8]) {
+        let mut waiting = self.waiting();
+        if waiting.cut.contains(&id) {
+            return;
+        }
+        if waiting.raw_bytes + bytes.len() > RAW_BYTES_WAITING_MAX {
+            tracing::warn!(turn_id = id.turn_id.as_str(), step = id.step, "raw_bytes_cut");
+            waiting.cut.insert(id);
+            return;
+        }
+        waiting.raw_bytes += bytes.len();
+        match waiting.raw.back_mut().filter(|(_, last, _)| *last == id) {
+            Some((_, _, held)) => held.extend_from_slice(bytes),
+            None => waiting.raw.push_back((user.to_owned(), id, bytes.to_vec())),
+        }
+        drop(waiting);
+        self.0.more.notify_one();
+    }
+
+    /// Nothing more will come of this turn.
+    pub fn turn_ended(&self, turn: &TurnId) {
+        self.waiting().cut.retain(|id| id.turn_id != turn.as_str());
+    }
+
+    /// Waits until everything that was told is written. For an orderly end.
+    pub async fn flushed(&self) {
+        loop {
+            let idle = self.0.idle.notified();
+            if self.waiting().is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn write(&self, catalog: &dyn Catalog, log: &dyn Log) {
+        let mut pause = PAUSE;
+        loop {
+            let work = self.waiting().take();
+            self.0.meter.history_queue(self.waiting().rows.len());
+            let done = match work {
+                Work::Nothing => {
+                    self.0.idle.notify_waiters();
+                    self.0.more.notified().await;
+                    continue;
+                }
+                Work::Rows(user, rows) => match catalog.put_calls(&user, rows.clone()).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => {
+                        let mut waiting = self.waiting();
+                        for row in rows {
+                            let key = (user.clone(), row.turn_id.clone(), row.tool_id.clone());
+                            // What has come meanwhile is newer.
+                            waiting.rows.entry(key).or_insert(row);
+                        }
+                        Err(error.to_string())
+                    }
+                },
+                Work::Turn(user, turn) => match rows_of(log, &turn).await {
+                    Ok(rows) => {
+                        let mut waiting = self.waiting();
+                        for row in rows {
+                            let key = (user.clone(), row.turn_id.clone(), row.tool_id.clone());
+                            waiting.rows.entry(key).or_insert(row);
+                        }
+                        Ok(())
+                    }
+                    // A log that is gone has nothing to tell.
+                    Err(throughline_store::LogError::UnknownTurn { .. }) => Ok(()),
+                    Err(error) => {
+                        self.waiting().stale.insert((user, turn));
+                        Err(error.to_string())
+                    }
+                },
+                Work::Raw(user, id, bytes) => {
+                    let kept = catalog.append_raw(&user, &id, &bytes, now()).await;
+                    // Of an answer nothing may follow a hole.
+                    kept.map(|_| ()).map_err(|error| {
+                        self.waiting().cut.insert(id);
+                        error.to_string()
+                    })
+                }
+            };
+            self.waiting().writing = false;
+            match done {
+                Ok(()) => pause = PAUSE,
+                Err(why) => {
+                    tracing::warn!(why = why.as_str(), "call_history_waits");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+}
+
+enum Work {
+    Nothing,
+    Rows(String, Vec<CallRow>),
+    Turn(String, String),
+    Raw(String, RawId, Vec<u8>),
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.stale.is_empty() && self.raw.is_empty() && !self.writing
+    }
+
+    /// The next thing to write: rows of one user in one go.
+    fn take(&mut self) -> Work {
+        let work = self.next();
+        self.writing = !matches!(work, Work::Nothing);
+        work
+    }
+
+    fn next(&mut self) -> Work {
+        if let Some((user, _, _)) = self.rows.keys().next().cloned() {
+            let keys: Vec<_> = self
+                .rows
+                .keys()
+                .take_while(|(other, _, _)| *other == user)
+                .take(CALLS_PER_WRITE)
+                .cloned()
+                .collect();
+            let rows = keys.iter().filter_map(|key| self.rows.remove(key)).collect();
+            return Work::Rows(user, rows);
+        }
+        if let Some((user, turn)) = self.stale.pop_first() {
+            return Work::Turn(user, turn);
+        }
+        match self.raw.pop_front() {
+            Some((user, id, bytes)) => {
+                self.raw_bytes = self.raw_bytes.saturating_sub(bytes.len());
+                Work::Raw(user, id, bytes)
+            }
+            None => Work::Nothing,
+        }
+    }
+}
+
+/// The rows that a turn's log adds up to.
+///
+/// # Errors
+/// The log cannot be read.
+pub async fn rows_of(log: &dyn Log, turn: &str) -> Result<Vec<CallRow>, throughline_store::LogError> {
+    let (mut fold, mut rows, mut after) = (CallFold::default(), BTreeMap::new(), 0);
+    loop {
+        let records = log.read(turn, after, RECORDS_PER_READ).await?;
+        let Some(last) = records.last() else { return Ok(rows.into_values().collect()) };
+        after = last.seq;
+        for record in &records {
+            // A reader ignores what it does not know.
+            let Ok(event) = serde_json::from_slice::<Event>(&record.payload) else { continue };
+            if let Some(CallChange::Row(row)) = fold.absorb(&event) {
+                rows.insert(row.tool_id.clone(), *row);
+            }
+        }
+    }
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,275 @@
+//! Logs: what they say of turns, and how they leave the process: JSON lines for collectors, plain text on a terminal,
+//! secrets taken out of every line. R: O1, R4
+
+use super::measurement::{CallDetected, CallFigures, Measurement, StepFigures, TurnFigures};
+use super::meter::{call_status, turn_status};
+use super::redaction::Redaction;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use throughline_engine::TurnId;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Says what is logged; [`FALLBACK_VARIABLE`] counts where it is not set.
+pub const VARIABLE: &str = "THROUGHLINE_LOG";
+/// The usual name in Rust programs.
+pub const FALLBACK_VARIABLE: &str = "RUST_LOG";
+/// What is logged if nobody says anything.
+const DEFAULT_FILTER: &str = "info";
+/// Libraries that tell what the network does, which is noise here, and would be endless where logs go over HTTP.
+const QUIET: [&str; 8] = ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// [`Self::Plain`] on a terminal, else [`Self::Json`].
+    #[default]
+    Auto,
+    /// One JSON object a line: `time`, `level`, `msg`, `target`, and the fields beside them.
+    Json,
+    /// For people.
+    Plain,
+}
+
+/// What of a turn is worth a line.
+pub fn record(turn: &TurnId, measurement: &Measurement) {
+    match measurement {
+        Measurement::CallDetected(call) => detected(turn, call),
+        Measurement::CallEnded(call) => executed(turn, call),
+        Measurement::StepEnded(step) => step_ended(turn, step),
+        Measurement::UpstreamFailed { code } => {
+            tracing::warn!(turn_id = %turn, code = code.as_str(), "upstream_failed");
+        }
+        Measurement::TurnResumed => tracing::info!(turn_id = %turn, "turn_resumed"),
+        Measurement::TurnEnded(figures) => turn_ended(figures),
+        Measurement::TurnBegan => tracing::info!(turn_id = %turn, "turn_began"),
+        Measurement::Chosen(_) | Measurement::CallJudged(_) => {}
+    }
+}
+
+fn detected(turn: &TurnId, call: &CallDetected) {
+    tracing::info!(
+        turn_id = %turn,
+        step = call.step,
+        tool_id = %call.call,
+        tool_name = call.tool.as_deref().unwrap_or("unknown"),
+        detection_latency_ms = call.latency_ms,
+        stream_position = call.stream_position,
+        "streaming_tool_call_detected"
+    );
+}
+
+fn executed(turn: &TurnId, call: &CallFigures) {
+    let name = call.tool.as_deref().unwrap_or("unknown");
+    let (status, error) = (call_status(call.status), call.error.as_deref());
+    match call.duration_ms {
+        Some(ms) => tracing::info!(
+            turn_id = %turn,
+            step = call.step,
+            tool_id = %call.call,
+            tool_name = name,
+            execution_latency_ms = ms,
+            is_parallel = call.parallel,
+            is_early = call.early,
+            status,
+            error,
+            "streaming_tool_executed"
+        ),
+        None => tracing::info!(
+            turn_id = %turn,
+            step = call.step,
+            tool_id = %call.call,
+            tool_name = name,
+            status,
+            error,
+            "streaming_tool_not_executed"
+        ),
+    }
+}
+
+fn step_ended(turn: &TurnId, step: &StepFigures) {
+    let usage = step.usage.unwrap_or_default();
+    tracing::debug!(
+        turn_id = %turn,
+        step = step.step,
+        attempt = step.attempt,
+        upstream = step.upstream.as_str(),
+        model = step.model.as_str(),
+        duration_ms = step.ended_at.saturating_sub(step.started_at),
+        first_chunk_ms = step.first_chunk_ms,
+        input_tokens = usage.input_tokens,
+        output_tokens = usage.output_tokens,
+        error = step.error.as_deref(),
+        "step_ended"
+    );
+}
+
+fn turn_ended(turn: &TurnFigures) {
+    tracing::info!(
+        turn_id = %turn.turn,
+        conversation_id = turn.conversation.as_ref().map(|id| id.as_str()),
+        agent = turn.agent.as_str(),
+        mode = turn.mode.as_str(),
+        status = turn_status(turn.status),
+        steps = turn.steps,
+        calls = turn.calls,
+        duration_ms = turn.ended_at.saturating_sub(turn.started_at),
+        first_content_ms = turn.first_content_ms,
+        error = turn.error.as_deref(),
+        "turn_ended"
+    );
+}
+
+/// Begins to log to standard error, for the whole process. `false` = something else logs already.
+pub fn install(format: LogFormat, redaction: Arc<Redaction>) -> bool {
+    let terminal = io::stderr().is_terminal();
+    let filter = filter(|name| std::env::var(name).ok());
+    let plain = format == LogFormat::Plain || (format == LogFormat::Auto && terminal);
+    let out = Redacting { redaction, out: io::stderr };
+    match plain {
+        true => {
+            let ansi = terminal && std::env::var_os("NO_COLOR").is_none();
+            let builder =
+                tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
+            tracing::subscriber::set_global_default(builder.with_writer(out).finish()).is_ok()
+        }
+        false => tracing::subscriber::set_global_default(json(filter, out)).is_ok(),
+    }
+}
+
+/// A subscriber that writes JSON lines, redacted, to `out`.
+pub fn json_to<W>(redaction: Arc<Redaction>, out: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    json(EnvFilter::new(DEFAULT_FILTER), Redacting { redaction, out })
+}
+
+fn json<W>(filter: EnvFilter, out: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt().with_env_filter(filter).event_format(JsonLine).with_writer(out).finish()
+}
+
+/// What is logged, of what the environment says. A filter that cannot be read counts as none.
+fn filter(variable: impl Fn(&str) -> Option<String>) -> EnvFilter {
+    let said =
+        [VARIABLE, FALLBACK_VARIABLE].iter().find_map(|name| variable(name)).filter(|said| !said.is_empty());
+    let said = said.unwrap_or_else(|| DEFAULT_FILTER.to_owned());
+    // A library that is named is wanted.
+    let quiet =
+        QUIET.iter().filter(|library| !said.contains(*library)).map(|library| format!(",{library}=warn"));
+    let all = said.clone() + &quiet.collect::<String>();
+    EnvFilter::try_new(&all).unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER))
+}
+
+/// One event, one JSON object, one line.
+struct JsonLine;
+
+impl<S, N> FormatEvent<S, N> for JsonLine
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    N: for<'w> FormatFields<'w> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let mut line = serde_json::Map::new();
+        line.insert("time".into(), jiff::Timestamp::now().to_string().into());
+        line.insert("level".into(), metadata.level().as_str().to_lowercase().into());
+        let mut fields = Fields(serde_json::Map::new());
+        event.record(&mut fields);
+        line.insert("msg".into(), fields.0.remove("message").unwrap_or_default());
+        line.insert("target".into(), metadata.target().into());
+        line.append(&mut fields.0);
+        writeln!(writer, "{}", serde_json::Value::Object(line))
+    }
+}
+
+struct Fields(serde_json::Map<String, serde_json::Value>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}").into());
+    }
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+/// Takes secrets out of what is written through it. A line is written in one piece.
+struct Redacting<W> {
+    redaction: Arc<Redaction>,
+    out: W,
+}
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Redacting<W> {
+    type Writer = RedactingWriter<'w, W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        RedactingWriter { redaction: &self.redaction, out: self.out.make_writer() }
+    }
+}
+
+struct RedactingWriter<'w, W> {
+    redaction: &'w Redaction,
+    out: W,
+}
+
+impl<W: Write> Write for RedactingWriter<'_, W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.out.write_all(self.redaction.redact(&text).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_what_is_logged() {
+        let said = |pairs: &[(&str, &str)]| {
+            let value =
+                |name: &str| pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());
+            filter(value).to_string()
+        };
+        let quiet =
+            |filter: &str, library: &str| filter.split(',').any(|part| part == format!("{library}=warn"));
+        let default = said(&[]);
+        assert!(default.split(',').any(|part| part == "info"), "{default}");
+        assert!(QUIET.iter().all(|library| quiet(&default, library)), "{default}");
+        let ours = said(&[(VARIABLE, "debug"), (FALLBACK_VARIABLE, "trace")]);
+        assert!(ours.split(',').any(|part| part == "debug") && !ours.contains("trace"), "{ours}");
+        let wanted = said(&[(FALLBACK_VARIABLE, "info,h2=debug")]);
+        assert!(wanted.contains("h2=debug") && !quiet(&wanted, "h2") && quiet(&wanted, "hyper"), "{wanted}");
+        assert!(said(&[(VARIABLE, "=====")]).contains("info"));
+    }
+}

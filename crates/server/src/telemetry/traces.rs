@@ -1,0 +1,186 @@
+//! A turn as spans: `invoke_agent` ⊃ `chat`, `execute_tool`, with the times that its events carry. R: O1
+//!
+//! Made of measurements when the turn ends, so that nothing is open that a crash could lose half of. An MCP server's call
+//! has no span of its own: where both would exist, the conventions put `mcp.*` on `execute_tool`.
+
+use super::measurement::{CallFigures, Measurement, StepFigures, TurnFigures};
+use super::meter::{call_error, call_status, turn_status};
+use super::names::{self, attribute};
+use throughline_engine::{Millis, TurnStatus};
+use throughline_wire::Usage;
+
+/// Spans of one turn; what comes beyond them is left out of its trace.
+pub const SPANS_PER_TURN_MAX: usize = 1_000;
+
+/// Where spans go.
+pub trait TraceSink: Send + Sync {
+    /// Takes a turn that is over. Must not wait.
+    fn export(&self, trace: TurnTrace);
+}
+
+/// A turn as spans.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnTrace {
+    /// `invoke_agent`.
+    pub root: SpanRecord,
+    /// `chat` and `execute_tool`, in the order in which they ended; all are children of the root.
+    pub children: Vec<SpanRecord>,
+}
+
+/// One span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpanRecord {
+    /// `{operation} {what}`.
+    pub name: String,
+    /// Whether it asks another process.
+    pub kind: SpanKind,
+    /// When it began.
+    pub start: Millis,
+    /// When it ended.
+    pub end: Millis,
+    /// What is known about it.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Who does what a span tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanKind {
+    /// This process.
+    Internal,
+    /// Another one that is asked.
+    Client,
+}
+
+/// Value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Several texts.
+    Texts(Vec<String>),
+}
+
+/// Gathers the spans of one turn.
+#[derive(Clone, Debug, Default)]
+pub struct TraceFold {
+    children: Vec<SpanRecord>,
+}
+
+impl TraceFold {
+    /// Takes a finding; gives the trace with the last one.
+    pub fn absorb(&mut self, measurement: &Measurement) -> Option<TurnTrace> {
+        let child = match measurement {
+            Measurement::StepEnded(step) => chat(step),
+            Measurement::CallEnded(call) => match call.started_at {
+                Some(started) => execute_tool(call, started),
+                // What never ran took no time.
+                None => return None,
+            },
+            Measurement::TurnEnded(turn) => {
+                return Some(TurnTrace {
+                    root: invoke_agent(turn),
+                    children: std::mem::take(&mut self.children),
+                });
+            }
+            _ => return None,
+        };
+        if self.children.len() < SPANS_PER_TURN_MAX {
+            self.children.push(child);
+        }
+        None
+    }
+}
+
+fn text(value: impl Into<String>) -> Value {
+    Value::Text(value.into())
+}
+
+fn invoke_agent(turn: &TurnFigures) -> SpanRecord {
+    let mut attributes = vec![
+        (attribute::OPERATION, text("invoke_agent")),
+        (attribute::AGENT, text(&turn.agent)),
+        (attribute::TURN, text(turn.turn.as_str())),
+        (attribute::STATUS, text(turn_status(turn.status))),
+    ];
+    attributes.extend(turn.conversation.as_ref().map(|id| (attribute::CONVERSATION, text(id.as_str()))));
+    attributes.extend(tokens(&turn.usage));
+    let error = match turn.status {
+        TurnStatus::Error => Some(turn.error.clone().unwrap_or_else(|| "error".to_owned())),
+        TurnStatus::Interrupted => Some("interrupted".to_owned()),
+        _ => None,
+    };
+    span(
+        format!("invoke_agent {}", turn.agent),
+        SpanKind::Internal,
+        (turn.started_at, turn.ended_at),
+        attributes,
+        error,
+    )
+}
+
+fn chat(step: &StepFigures) -> SpanRecord {
+    let mut attributes = vec![
+        (attribute::OPERATION, text("chat")),
+        (attribute::PROVIDER, text(names::provider(&step.upstream))),
+        (attribute::REQUEST_MODEL, text(&step.model)),
+        (attribute::STEP, Value::Int(step.step.into())),
+        (attribute::ATTEMPT, Value::Int(step.attempt.into())),
+    ];
+    attributes
+        .extend(step.first_chunk_ms.map(|ms| (attribute::FIRST_CHUNK, Value::Float(ms as f64 / 1_000.0))));
+    let finish = step.finish.and_then(|finish| serde_json::to_value(finish).ok());
+    let finish = finish.as_ref().and_then(serde_json::Value::as_str);
+    attributes
+        .extend(finish.map(|finish| (attribute::FINISH_REASONS, Value::Texts(vec![finish.to_owned()]))));
+    attributes.extend(tokens(&step.usage.unwrap_or_default()));
+    let name = format!("chat {}", step.model);
+    span(name, SpanKind::Client, (step.started_at, step.ended_at), attributes, step.error.clone())
+}
+
+fn execute_tool(call: &CallFigures, started: Millis) -> SpanRecord {
+    let tool = call.tool.as_deref().unwrap_or("unknown");
+    let mut attributes = vec![
+        (attribute::OPERATION, text("execute_tool")),
+        (attribute::TOOL, text(tool)),
+        (attribute::TOOL_TYPE, text("function")),
+        (attribute::CALL, text(call.call.as_str())),
+        (attribute::STEP, Value::Int(call.step.into())),
+        (attribute::STATUS, text(call_status(call.status))),
+    ];
+    if call.source.starts_with("mcp:") {
+        attributes.push((attribute::MCP_METHOD, text("tools/call")));
+    }
+    if let Some(content) = &call.content {
+        attributes.push((attribute::ARGUMENTS, text(&content.arguments)));
+        attributes.push((attribute::RESULT, text(&content.output)));
+    }
+    let error = call_error(call).map(ToOwned::to_owned);
+    span(format!("execute_tool {tool}"), SpanKind::Internal, (started, call.ended_at), attributes, error)
+}
+
+fn span(
+    name: String,
+    kind: SpanKind,
+    (start, end): (Millis, Millis),
+    mut attributes: Vec<(&'static str, Value)>,
+    error: Option<String>,
+) -> SpanRecord {
+    attributes.extend(error.as_ref().map(|error| (attribute::ERROR_TYPE, text(error))));
+    SpanRecord { name, kind, start, end: end.max(start), attributes, error }
+}
+
+fn tokens(usage: &Usage) -> impl Iterator<Item = (&'static str, Value)> {
+    let all = [
+        (attribute::INPUT_TOKENS, usage.input_tokens),
+        (attribute::OUTPUT_TOKENS, usage.output_tokens),
+        (attribute::CACHED_TOKENS, usage.cached_input_tokens),
+        (attribute::REASONING_TOKENS, usage.reasoning_tokens),
+    ];
+    all.into_iter().filter_map(|(name, tokens)| Some((name, Value::Int(i64::try_from(tokens?).ok()?))))
+}
