@@ -6,7 +6,9 @@
 pub mod api;
 pub mod error;
 pub mod extract;
+pub mod gate;
 pub mod hub;
+pub mod net;
 pub mod principal;
 pub mod state;
 pub mod surface;
@@ -14,7 +16,9 @@ pub mod telemetry;
 pub mod viewer;
 
 pub use error::ApiError;
+pub use gate::Gate;
 pub use hub::Hub;
+pub use net::{BindError, Bound, Served, Server};
 pub use principal::{Principal, Scopes};
 pub use state::{AppState, ServerLimits};
 pub use viewer::{Viewed, Viewer};

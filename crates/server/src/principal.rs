@@ -27,6 +27,11 @@ impl Scope {
             Scope::Admin => "admin",
         }
     }
+
+    /// The scope of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Scope::Chat, Scope::Tools, Scope::Admin].into_iter().find(|scope| scope.name() == name)
+    }
 }
 
 /// The scopes of a key. `admin` does not contain the others.

@@ -1,0 +1,190 @@
+//! What a request's body may be while it is read: its size, its time, its depth. Nothing is gathered here. R: R2, R4
+
+use crate::error::ApiError;
+use axum::body::{Body, Bytes, HttpBody};
+use http::StatusCode;
+use hyper::body::{Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::Sleep;
+
+/// What is wrong with a body, as far as it was read. The handler that read it knows only that it broke off.
+#[derive(Debug, Default)]
+pub(super) struct Verdict(AtomicU8);
+
+const TOO_LARGE: u8 = 1;
+const TOO_SLOW: u8 = 2;
+const TOO_DEEP: u8 = 3;
+
+/// The bounds of one body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) bytes_max: u64,
+    pub(super) time_max: Duration,
+    /// How deep it may nest, if it is JSON.
+    pub(super) depth_max: Option<u32>,
+}
+
+impl Verdict {
+    /// The error to answer with in place of what the handler made of it.
+    pub(super) fn error(&self, bounds: Bounds) -> Option<ApiError> {
+        match self.0.load(Ordering::Acquire) {
+            TOO_LARGE => Some(too_large(bounds.bytes_max)),
+            TOO_SLOW => Some(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_ms_max",
+                format!("the body did not arrive within {} ms", bounds.time_max.as_millis()),
+            )),
+            TOO_DEEP => Some(ApiError::bad_request(
+                "json_depth_max",
+                format!("the JSON nests deeper than {}", bounds.depth_max.unwrap_or_default()),
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// 413 with the limit's name.
+pub(super) fn too_large(bytes_max: u64) -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body_bytes_max",
+        format!("the body is larger than {bytes_max} bytes"),
+    )
+    .with("bytes_max", bytes_max)
+}
+
+/// A body that breaks off where it goes over a bound.
+pub(super) struct Bounded {
+    body: Body,
+    bounds: Bounds,
+    read: u64,
+    deadline: Pin<Box<Sleep>>,
+    depth: Depth,
+    verdict: Arc<Verdict>,
+}
+
+impl Bounded {
+    pub(super) fn new(body: Body, bounds: Bounds) -> (Self, Arc<Verdict>) {
+        let verdict = Arc::new(Verdict::default());
+        let deadline = Box::pin(tokio::time::sleep(bounds.time_max));
+        let depth = Depth::default();
+        (Self { body, bounds, read: 0, deadline, depth, verdict: verdict.clone() }, verdict)
+    }
+
+    fn broken(&self, why: u8) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.verdict.0.store(why, Ordering::Release);
+        Poll::Ready(Some(Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::InvalidData)))))
+    }
+}
+
+impl HttpBody for Bounded {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                return match self.deadline.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.broken(TOO_SLOW),
+                    Poll::Pending => Poll::Pending,
+                };
+            }
+        };
+        if let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(|frame| frame.data_ref())) {
+            let data = data.map(|data| data.as_ref()).unwrap_or_default();
+            self.read += data.len() as u64;
+            if self.read > self.bounds.bytes_max {
+                return self.broken(TOO_LARGE);
+            }
+            if let Some(max) = self.bounds.depth_max {
+                if self.depth.over(data, max) {
+                    return self.broken(TOO_DEEP);
+                }
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// How deep a JSON text is at the place that was reached. What is no JSON is the reader's affair.
+#[derive(Clone, Copy, Debug, Default)]
+struct Depth {
+    depth: u32,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Outside,
+    InText,
+    BehindBackslash,
+}
+
+impl Depth {
+    /// Reads on, and says whether it has gone over the bound.
+    fn over(&mut self, bytes: &[u8], max: u32) -> bool {
+        for byte in bytes {
+            self.place = match (self.place, byte) {
+                (Place::Outside, b'{' | b'[') => {
+                    self.depth += 1;
+                    if self.depth > max {
+                        return true;
+                    }
+                    Place::Outside
+                }
+                (Place::Outside, b'}' | b']') => {
+                    self.depth = self.depth.saturating_sub(1);
+                    Place::Outside
+                }
+                (Place::Outside, b'"') => Place::InText,
+                (Place::Outside, _) => Place::Outside,
+                (Place::InText, b'"') => Place::Outside,
+                (Place::InText, b'\\') => Place::BehindBackslash,
+                (Place::InText | Place::BehindBackslash, _) => Place::InText,
+            };
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, max: u32, over: bool) {
+        for cut in 0..=text.len() {
+            let (a, b) = text.as_bytes().split_at(cut);
+            let mut depth = Depth::default();
+            assert_eq!(depth.over(a, max) || depth.over(b, max), over, "{text} cut at {cut}");
+        }
+    }
+
+    // R: R2
+    #[test]
+    fn depth_is_counted_outside_of_texts_for_every_cut() {
+        check(r#"{"a":[{"b":[]}]}"#, 4, false);
+        check(r#"{"a":[{"b":[]}]}"#, 3, true);
+        check(r#"["[[[[", "\"[[[[", "\\", []]"#, 2, false);
+        check("[][][][]", 1, false);
+        check("]]]][[", 1, true);
+        check(&"[".repeat(64), 64, false);
+        check(&"[".repeat(65), 64, true);
+    }
+}

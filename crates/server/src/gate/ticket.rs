@@ -1,0 +1,110 @@
+//! Tickets: browsers' `EventSource` and `WebSocket` cannot send a key, and a key in an address would be logged. A ticket stands
+//! for one request of its key, once, for a minute.
+
+use super::key::{NoRandomness, random};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Bytes of a ticket.
+const TICKET_BYTES: usize = 32;
+/// Tickets that nobody has used yet, of all keys together.
+const OPEN_MAX: usize = 4_096;
+
+/// The tickets that nobody has used yet. They do not outlive the process: a page asks for another one.
+pub(super) struct Tickets {
+    /// By hash: whoever can measure how long looking up takes learns nothing of a ticket.
+    open: Mutex<HashMap<blake3::Hash, Ticket>>,
+}
+
+struct Ticket {
+    key_id: Option<String>,
+    until: Instant,
+}
+
+/// Why there is no ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoTicket {
+    /// Too many are open.
+    TooMany,
+    /// No random bytes.
+    NoRandomness,
+}
+
+impl From<NoRandomness> for NoTicket {
+    fn from(_: NoRandomness) -> Self {
+        NoTicket::NoRandomness
+    }
+}
+
+impl Tickets {
+    pub(super) fn new() -> Self {
+        Self { open: Mutex::default() }
+    }
+
+    /// A ticket of this key; `None` = of a server without keys.
+    pub(super) fn issue(&self, key_id: Option<String>, lasts: Duration) -> Result<String, NoTicket> {
+        let ticket = URL_SAFE_NO_PAD.encode(random::<TICKET_BYTES>()?);
+        let now = Instant::now();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN_MAX {
+            open.retain(|_, ticket| now < ticket.until);
+        }
+        if open.len() >= OPEN_MAX {
+            return Err(NoTicket::TooMany);
+        }
+        open.insert(blake3::hash(ticket.as_bytes()), Ticket { key_id, until: now + lasts });
+        Ok(ticket)
+    }
+
+    /// The key of a ticket, which is used up by that. `None`: there is no such ticket, or it was used, or is too old.
+    pub(super) fn take(&self, ticket: &str) -> Option<Option<String>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticket = open.remove(&blake3::hash(ticket.as_bytes()))?;
+        (Instant::now() < ticket.until).then_some(ticket.key_id)
+    }
+
+    /// Forgets those that are too old.
+    pub(super) fn tidy(&self) {
+        let now = Instant::now();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, ticket| now < ticket.until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R4
+    #[tokio::test(start_paused = true)]
+    async fn a_ticket_is_good_once_and_for_its_time() {
+        let tickets = Tickets::new();
+        let minute = Duration::from_secs(60);
+        let issue = || tickets.issue(Some("k".to_owned()), minute).unwrap();
+        let ticket = issue();
+        assert_eq!(tickets.take(&ticket), Some(Some("k".to_owned())));
+        assert_eq!(tickets.take(&ticket), None, "used");
+        assert_eq!(tickets.take(""), None);
+        let (in_time, late) = (issue(), issue());
+        tokio::time::advance(minute - Duration::from_millis(1)).await;
+        assert!(tickets.take(&in_time).is_some());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(tickets.take(&late), None, "too old");
+    }
+
+    // R: R2
+    #[tokio::test(start_paused = true)]
+    async fn so_many_may_be_open_and_old_ones_make_room() {
+        let tickets = Tickets::new();
+        let second = Duration::from_secs(1);
+        for _ in 0..OPEN_MAX {
+            tickets.issue(None, second).unwrap();
+        }
+        assert_eq!(tickets.issue(None, second), Err(NoTicket::TooMany));
+        tokio::time::advance(second).await;
+        assert!(tickets.issue(None, second).is_ok());
+    }
+}

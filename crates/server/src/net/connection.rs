@@ -1,0 +1,165 @@
+//! One connection: what is known of it, and how its bytes move.
+
+use super::cut::Cut;
+use socket2::SockRef;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+/// What every request of a connection carries in its extensions.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Who is at the other end. Behind a proxy that is the proxy.
+    pub peer: SocketAddr,
+    /// The address that was dialled.
+    pub local: SocketAddr,
+    /// Ends the connection at once, with a reset: whatever the kernel still holds for a client that does not read is thrown
+    /// away. Also of a WebSocket.
+    pub cut: Arc<Cut>,
+}
+
+/// Bytes as they are, or TLS.
+pub(crate) enum Transport {
+    Plain(TcpStream),
+    #[cfg(feature = "tls-server")]
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+}
+
+impl Transport {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Transport::Plain(socket) => socket,
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// Whether client and server have agreed on HTTP/2, which takes TLS.
+    pub(crate) fn is_http2(&self) -> bool {
+        match self {
+            Transport::Plain(_) => false,
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
+/// A transport that ends when it is cut.
+pub(crate) struct Guarded {
+    transport: Transport,
+    cut: Arc<Cut>,
+    /// Dropped with the transport, wherever an upgrade has taken it.
+    _closed: oneshot::Sender<Infallible>,
+}
+
+impl Guarded {
+    /// The receiver ends when the transport is closed.
+    pub(crate) fn new(transport: Transport, cut: Arc<Cut>) -> (Self, oneshot::Receiver<Infallible>) {
+        let (_closed, closed) = oneshot::channel();
+        (Self { transport, cut, _closed }, closed)
+    }
+
+    fn reset<T>(&self) -> Poll<io::Result<T>> {
+        // Without it the kernel would keep what was not read, and try to deliver it.
+        let _ = SockRef::from(self.transport.socket()).set_linger(Some(Duration::ZERO));
+        Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+    }
+
+    /// What was written, unless the client does not take it and the connection is cut meanwhile.
+    fn unless_cut<T>(&self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_pending() && self.cut.poll_writing(cx).is_ready() {
+            return self.reset();
+        }
+        polled
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.cut.is_cut() {
+            return self.reset();
+        }
+        let polled = match &mut self.transport {
+            Transport::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        if polled.is_pending() && self.cut.poll_reading(cx).is_ready() {
+            return self.reset();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.cut.is_cut() {
+            return self.reset();
+        }
+        let polled = match &mut self.transport {
+            Transport::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        };
+        self.unless_cut(polled, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.cut.is_cut() {
+            return self.reset();
+        }
+        let polled = match &mut self.transport {
+            Transport::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        };
+        self.unless_cut(polled, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.transport {
+            Transport::Plain(socket) => socket.is_write_vectored(),
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.cut.is_cut() {
+            return self.reset();
+        }
+        let polled = match &mut self.transport {
+            Transport::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        };
+        self.unless_cut(polled, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.cut.is_cut() {
+            return self.reset();
+        }
+        let polled = match &mut self.transport {
+            Transport::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            #[cfg(feature = "tls-server")]
+            Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        };
+        self.unless_cut(polled, cx)
+    }
+}

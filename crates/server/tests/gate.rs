@@ -1,0 +1,371 @@
+//! Who gets in, over real sockets: every route against every bad name, page and key. R: R4
+
+mod gated;
+mod support;
+
+use gated::{Gated, read_all, settings};
+use std::time::Duration;
+use throughline::config::{Auth, ServerLimits, ServerSettings};
+use throughline_server::openapi;
+use throughline_server::principal::Scope;
+use throughline_testkit::{Move, Queue, Script};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const ALL: [Scope; 3] = [Scope::Chat, Scope::Tools, Scope::Admin];
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn silent() -> Queue {
+    Queue::new([])
+}
+
+/// Every method of every route, with its parameters filled in; and places where nothing is.
+fn routes() -> Vec<(String, String)> {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let mut routes = vec![("GET".to_owned(), "/".to_owned()), ("GET".to_owned(), "/v1/nothing".to_owned())];
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let path = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+        let path = path.collect::<Vec<_>>().join("/");
+        for method in ["get", "put", "post", "delete", "patch"] {
+            if methods.get(method).is_some() {
+                routes.push((method.to_uppercase(), path.clone()));
+            }
+        }
+    }
+    assert!(routes.len() >= 10, "{routes:?}");
+    routes
+}
+
+fn is_open(path: &str) -> bool {
+    ["/", "/v1/nothing", "/healthz", "/readyz", "/v1/openapi.json"].contains(&path) || path.contains("/docs")
+}
+
+#[tokio::test]
+async fn no_route_answers_a_foreign_name_or_a_foreign_page_whoever_asks() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (key, _) = server.key(&ALL).await;
+    let bearer = format!("Bearer {key}");
+    let port = server.address.port();
+    let own = format!("127.0.0.1:{port}");
+    let rebound = format!("evil.example:{port}");
+    let rebound_origin = format!("http://{rebound}");
+    let bad: [&[(&str, &str)]; 9] = [
+        &[("Host", "evil.example")],
+        &[("Host", &rebound), ("Origin", &rebound_origin)],
+        &[("Host", "127.0.0.1.evil.example")],
+        &[("Host", "")],
+        &[("Host", &own), ("Origin", "https://evil.example")],
+        &[("Host", &own), ("Origin", "null")],
+        &[("Host", &own), ("Origin", "http://localhost:1")],
+        &[("Host", &own), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")],
+        &[("Host", &own), ("Access-Control-Request-Private-Network", "true")],
+    ];
+    for (method, path) in routes() {
+        for headers in bad {
+            for upgrade in [false, true] {
+                let mut headers = headers.to_vec();
+                headers.extend([("Authorization", bearer.as_str()), JSON]);
+                if upgrade {
+                    headers.extend([("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")]);
+                }
+                let answer = server.ask(&method, &path, &headers, "{}").await;
+                assert_eq!(answer.status, 403, "{method} {path} {headers:?}\n{answer:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_route_answers_without_a_key_that_is_good() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (good, pass) = server.key(&ALL).await;
+    let (revoked, revoked_pass) = server.key(&ALL).await;
+    server.keys.change(&revoked_pass.id, |row| row.revoked_at = Some(1));
+    let (expired, expired_pass) = server.key(&ALL).await;
+    server.keys.change(&expired_pass.id, |row| row.expires_at = Some(1));
+    let (other, _) = server.key(&ALL).await;
+    // A good id with the secret of another key.
+    let forged = format!("tl_{}_{}", pass.id, &other[36..]);
+    let bearer = |key: &str| format!("Bearer {key}");
+    let (basic, two) = (format!("Basic {good}"), bearer(&good));
+    let keys = [
+        bearer(&revoked),
+        bearer(&expired),
+        bearer(&forged),
+        bearer("tl_x_y"),
+        bearer(""),
+        basic,
+        good.clone(),
+    ];
+    let query = format!("?ticket={good}");
+    for (method, path) in routes().into_iter().filter(|(_, path)| !is_open(path)) {
+        for key in &keys {
+            let answer = server.ask(&method, &path, &[("Authorization", key), JSON], "{}").await;
+            assert_eq!(answer.status, 401, "{method} {path} {key}\n{answer:?}");
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{method} {path}");
+        }
+        for (name, key) in [("x-api-key", forged.as_str()), ("api-key", &revoked), ("X-Api-Key", "")] {
+            let answer = server.ask(&method, &path, &[(name, key), JSON], "{}").await;
+            assert_eq!(answer.status, 401, "{method} {path} {name}\n{answer:?}");
+        }
+        let answer = server.ask(&method, &path, &[JSON], "{}").await;
+        assert_eq!(answer.status, 401, "{method} {path}");
+        let answer = server.ask(&method, &format!("{path}{query}"), &[JSON], "{}").await;
+        assert_eq!(answer.status, 401, "a key is no ticket: {method} {path}");
+        let both = [("Authorization", two.as_str()), ("x-api-key", &other), JSON];
+        let answer = server.ask(&method, &path, &both, "{}").await;
+        assert_eq!((answer.status, answer.code().as_str()), (401, "several_keys"), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_opens_what_its_scopes_say_in_whatever_header_it_comes() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (chat, _) = server.key(&[Scope::Chat]).await;
+    let (admin, _) = server.key(&[Scope::Admin]).await;
+    let (tools, _) = server.key(&[Scope::Tools]).await;
+    for (key, path, status) in [
+        (&chat, "/v1/turns/x", 404),
+        (&chat, "/v1/keys", 403),
+        (&admin, "/v1/keys", 200),
+        (&admin, "/v1/turns/x", 403),
+        (&tools, "/v1/turns/x", 403),
+        (&tools, "/v1/keys", 403),
+    ] {
+        let bearer = format!("Bearer {key}");
+        for (name, value) in [("Authorization", bearer.as_str()), ("x-api-key", key), ("API-Key", key)] {
+            let answer = server.ask("GET", path, &[(name, value)], "").await;
+            assert_eq!(answer.status, status, "{path} {name} {answer:?}");
+        }
+    }
+    for (_, path) in routes().iter().filter(|(method, path)| method == "GET" && is_open(path)) {
+        let status = server.ask("GET", path, &[], "").await.status;
+        assert!(status == 200 || (status == 404 && !path.contains("healthz")), "{path}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_carries_what_keeps_a_browser_in_check() {
+    let server = Gated::start(silent(), &settings()).await;
+    for (method, path) in routes() {
+        for headers in [&[JSON][..], &[JSON, ("Host", "evil.example")]] {
+            let answer = server.ask(&method, &path, headers, "{}").await;
+            let policy = answer.header("content-security-policy").unwrap_or_default();
+            assert!(
+                policy.starts_with("default-src 'none'; script-src 'self'"),
+                "{method} {path} {answer:?}"
+            );
+            assert!(policy.ends_with("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+            for (name, value) in [
+                ("x-content-type-options", "nosniff"),
+                ("referrer-policy", "no-referrer"),
+                ("x-frame-options", "DENY"),
+            ] {
+                assert_eq!(answer.header(name), Some(value), "{method} {path}");
+            }
+            assert!(answer.header("cache-control").is_some(), "{method} {path}");
+            assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{method} {path}");
+            assert_eq!(answer.header("access-control-allow-origin"), None, "{method} {path}");
+        }
+    }
+    let answer = server.ask("GET", "/healthz", &[("X-Request-Id", "of-the-proxy.1")], "").await;
+    assert_eq!(answer.header("x-request-id"), Some("of-the-proxy.1"));
+    let answer = server.ask("GET", "/healthz", &[("X-Request-Id", "a b")], "").await;
+    assert_ne!(answer.header("x-request-id"), Some("a b"));
+}
+
+#[tokio::test]
+async fn pages_of_the_configuration_may_ask_and_no_other() {
+    let page = "https://page.example.com";
+    let settings = ServerSettings { origins: vec![page.to_owned()], ..settings() };
+    let server = Gated::start(silent(), &settings).await;
+    let ask = [
+        ("Origin", page),
+        ("Access-Control-Request-Method", "POST"),
+        ("Access-Control-Request-Headers", "authorization"),
+    ];
+    let answer = server.ask("OPTIONS", "/v1/turns", &ask, "").await;
+    assert_eq!(answer.status, 204, "{answer:?}");
+    assert_eq!(answer.header("access-control-allow-origin"), Some(page));
+    assert!(answer.header("access-control-allow-headers").unwrap().contains("authorization"));
+    assert!(answer.header("access-control-allow-methods").unwrap().contains("POST"));
+    assert_eq!(answer.header("access-control-allow-credentials"), None);
+    assert_eq!(answer.header("vary"), Some("origin"));
+    // The answer itself, and an error of it, can be read by that page.
+    for path in ["/healthz", "/v1/keys"] {
+        let answer = server.ask("GET", path, &[("Origin", page)], "").await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some(page), "{path}");
+    }
+    let mut private = ask.to_vec();
+    private.push(("Access-Control-Request-Private-Network", "true"));
+    let answer = server.ask("OPTIONS", "/v1/turns", &private, "").await;
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
+    for origin in ["https://evil.example", "http://page.example.com", "null"] {
+        let ask = [("Origin", origin), ("Access-Control-Request-Method", "POST")];
+        let answer = server.ask("OPTIONS", "/v1/turns", &ask, "").await;
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{origin}");
+    }
+    // A new configuration takes it back.
+    server.gate.reload(&gated::settings());
+    assert_eq!(server.ask("OPTIONS", "/v1/turns", &ask, "").await.status, 403);
+}
+
+#[tokio::test]
+async fn without_keys_a_form_of_a_page_still_changes_nothing() {
+    let settings = ServerSettings { auth: Auth::Off, ..settings() };
+    let server = Gated::start(silent(), &settings).await;
+    assert_eq!(server.ask("GET", "/v1/turns/x", &[], "").await.status, 404, "whoever is here gets in");
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""] {
+        for (method, path) in routes().into_iter().filter(|(method, path)| method != "GET" && !is_open(path))
+        {
+            let answer = server.ask(&method, &path, &[("Content-Type", kind)], "{}").await;
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                (415, "content_type"),
+                "{method} {path} {kind}"
+            );
+        }
+    }
+    assert_eq!(server.ask("POST", "/v1/tickets", &[JSON], "").await.status, 201);
+    let form = [("Content-Type", "application/json"), ("Origin", "https://evil.example")];
+    assert_eq!(server.ask("POST", "/v1/tickets", &form, "").await.status, 403);
+}
+
+#[tokio::test]
+async fn a_key_is_made_shown_once_listed_without_its_secret_and_revoked() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (admin, _) = server.key(&[Scope::Admin, Scope::Chat]).await;
+    let bearer = format!("Bearer {admin}");
+    let admin = [("Authorization", bearer.as_str()), JSON];
+    let made = server.ask("POST", "/v1/keys", &admin, r#"{"name":"laptop","scopes":["chat"]}"#).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let body: serde_json::Value = serde_json::from_str(&made.body).unwrap();
+    let (key, id) = (body["key"].as_str().unwrap(), body["id"].as_str().unwrap());
+    let shown = format!("Bearer {key}");
+    assert_eq!(server.ask("GET", "/v1/turns/x", &[("Authorization", &shown)], "").await.status, 404);
+    let listed = server.ask("GET", "/v1/keys", &admin, "").await;
+    assert!(
+        listed.body.contains("laptop") && listed.body.contains(id) && !listed.body.contains(&key[36..]),
+        "{listed:?}"
+    );
+    assert!(!listed.body.contains("hash"), "{listed:?}");
+    assert_eq!(server.ask("DELETE", &format!("/v1/keys/{id}"), &admin, "").await.status, 204);
+    assert_eq!(server.ask("GET", "/v1/turns/x", &[("Authorization", &shown)], "").await.status, 401);
+    assert_eq!(server.ask("DELETE", &format!("/v1/keys/{id}"), &admin, "").await.status, 404);
+    for (body, code) in [
+        (r#"{"name":" "}"#, "bad_name"),
+        (r#"{"name":"a\nb"}"#, "bad_name"),
+        (r#"{"name":"a","scopes":[]}"#, "no_scope"),
+        (r#"{"name":"a","expires_at":1}"#, "expired"),
+    ] {
+        let answer = server.ask("POST", "/v1/keys", &admin, body).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, code), "{body}");
+    }
+    assert_eq!(
+        server.ask("POST", "/v1/keys", &admin, r#"{"name":"a","scopes":["root"]}"#).await.status / 100,
+        4
+    );
+}
+
+#[tokio::test]
+async fn a_ticket_stands_for_its_key_once_and_only_to_look() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let ticket = async || {
+        let answer = server.ask("POST", "/v1/tickets", &[("Authorization", &bearer)], "").await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(body["expires_in_ms"], 60_000);
+        body["ticket"].as_str().unwrap().to_owned()
+    };
+    let (first, second, third, fourth) = (ticket().await, ticket().await, ticket().await, ticket().await);
+    let look =
+        async |ticket: &str, path: &str| server.ask("GET", &format!("{path}?ticket={ticket}"), &[], "").await;
+    assert_eq!(look(&first, "/v1/turns/x").await.status, 404);
+    let again = look(&first, "/v1/turns/x").await;
+    assert_eq!((again.status, again.code().as_str()), (401, "ticket"));
+    assert_eq!(look(&second, "/v1/keys").await.status, 403, "it has the scopes of its key");
+    let posted = server.ask("POST", &format!("/v1/tickets?ticket={third}"), &[JSON], "").await;
+    assert_eq!(posted.status, 401, "it cannot change anything");
+    server.gate.revoke("local", &pass.id).await.unwrap();
+    assert_eq!(look(&fourth, "/v1/turns/x").await.status, 401, "its key is worth nothing any more");
+}
+
+/// A stream of a turn that says nothing for longer than any test.
+async fn open_stream(server: &Gated, key: &str) -> TcpStream {
+    let bearer = format!("Bearer {key}");
+    let body = r#"{"input":[{"type":"text","text":"Hi"}]}"#;
+    let started = server.ask("POST", "/v1/turns", &[("Authorization", &bearer), JSON], body).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    let started: serde_json::Value = serde_json::from_str(&started.body).unwrap();
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let events = started["events_url"].as_str().unwrap();
+    let request =
+        format!("GET {events} HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\n\r\n", server.address);
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut read = String::new();
+    while !read.contains("stream_start") {
+        let mut piece = [0; 4096];
+        let count = socket.read(&mut piece).await.unwrap();
+        assert!(count > 0, "{read}");
+        read.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    assert!(read.starts_with("HTTP/1.1 200") && read.contains("no-store"), "{read}");
+    socket
+}
+
+/// The rest of a stream, which must end within two seconds and not as if it were complete.
+async fn ends_soon(mut socket: TcpStream) {
+    let rest = tokio::time::timeout(Duration::from_secs(2), read_all(&mut socket)).await;
+    let rest = rest.expect("the stream goes on");
+    assert!(!rest.ends_with("0\r\n\r\n"), "{rest}");
+}
+
+fn endless() -> Queue {
+    Queue::new((0..4).map(|_| Script::new().then(Move::Stall)))
+}
+
+#[tokio::test]
+async fn streams_end_with_their_key() {
+    let server = Gated::start(endless(), &settings()).await;
+    let (kept, _) = server.key(&[Scope::Chat]).await;
+    let mut goes_on = open_stream(&server, &kept).await;
+    // Revoked here.
+    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let stream = open_stream(&server, &key).await;
+    server.gate.revoke("local", &pass.id).await.unwrap();
+    ends_soon(stream).await;
+    // Revoked by another program.
+    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let stream = open_stream(&server, &key).await;
+    server.keys.change(&pass.id, |row| row.revoked_at = Some(1));
+    ends_soon(stream).await;
+    // Expired.
+    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let stream = open_stream(&server, &key).await;
+    server.keys.change(&pass.id, |row| row.expires_at = Some(1));
+    ends_soon(stream).await;
+    let mut byte = [0; 1];
+    let silent = tokio::time::timeout(Duration::ZERO, goes_on.read(&mut byte)).await;
+    assert!(silent.is_err() || byte != [0], "another key's stream goes on");
+}
+
+#[tokio::test]
+async fn new_turns_are_counted_by_key() {
+    let limits = ServerLimits { turns_per_minute_max: 2, ..ServerLimits::default() };
+    let server = Gated::start(endless(), &ServerSettings { limits, ..settings() }).await;
+    let (one, _) = server.key(&[Scope::Chat]).await;
+    let (two, _) = server.key(&[Scope::Chat]).await;
+    let start = async |key: &str| {
+        let bearer = format!("Bearer {key}");
+        let headers = [("Authorization", bearer.as_str()), JSON];
+        server.ask("POST", "/v1/turns", &headers, r#"{"input":[{"type":"text","text":"Hi"}]}"#).await
+    };
+    assert_eq!((start(&one).await.status, start(&one).await.status), (201, 201));
+    let third = start(&one).await;
+    assert_eq!((third.status, third.code().as_str()), (429, "turns_per_minute_max"));
+    let wait: u64 = third.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert_eq!(start(&two).await.status, 201, "another key has its own");
+}

@@ -1,0 +1,270 @@
+//! Connections that are slow, large, many or leaving; certificates; and the end. R: R3, R4, O2
+
+mod gated;
+mod support;
+
+use gated::{Gated, read_all, settings};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use throughline::config::{Auth, ServerLimits, ServerSettings};
+use throughline_server::principal::Scope;
+use throughline_server::{BindError, Served, Server};
+use throughline_testkit::Queue;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn silent() -> Queue {
+    Queue::new([])
+}
+
+/// Limits that a test can wait for.
+fn hasty() -> ServerSettings {
+    let limits = ServerLimits {
+        header_ms_max: 200,
+        body_ms_max: 200,
+        body_bytes_max: 64 << 10,
+        header_bytes_max: 16 << 10,
+        json_depth_max: 8,
+        ..ServerLimits::default()
+    };
+    ServerSettings { limits, ..settings() }
+}
+
+/// What the server says to a client that sends this and then nothing, and that it hangs up soon.
+async fn said_to(server: &Gated, bytes: &str) -> String {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    socket.write_all(bytes.as_bytes()).await.unwrap();
+    let said = tokio::time::timeout(Duration::from_secs(5), read_all(&mut socket)).await;
+    said.unwrap_or_else(|_| panic!("the server waits for ever behind {bytes:?}"))
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_go_on_is_not_waited_for() {
+    let server = Gated::start(silent(), &hasty()).await;
+    let (key, _) = server.key(&[Scope::Chat]).await;
+    for head in [
+        "",
+        "G",
+        "PRI * HTTP/2.0\r\n\r\n",
+        "GET /healthz HT",
+        "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    ] {
+        let said = said_to(&server, head).await;
+        assert!(!said.contains("200 OK"), "{head}: {said}");
+    }
+    // A body that does not come: with a good key, and with none.
+    let of = |key: &str| {
+        format!(
+            "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n{key}\r\n{{",
+            server.address
+        )
+    };
+    let said = said_to(&server, &of(&format!("Authorization: Bearer {key}\r\n"))).await;
+    assert!(said.starts_with("HTTP/1.1 408") && said.contains("body_ms_max"), "{said}");
+    let said = said_to(&server, &of("")).await;
+    assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+    // An answered connection that is not used again.
+    let said = said_to(&server, &format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address)).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_with_the_limits_name() {
+    let server = Gated::start(silent(), &hasty()).await;
+    let (key, _) = server.key(&[Scope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let headers = [("Authorization", bearer.as_str()), JSON];
+    // Said beforehand: refused unread, also without a key.
+    for headers in [&headers[..], &[JSON]] {
+        let answer = server.ask("POST", "/v1/turns", headers, &" ".repeat((64 << 10) + 1)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (413, "body_bytes_max"), "{answer:?}");
+    }
+    // Not said beforehand.
+    let chunk = "x".repeat(32 << 10);
+    let chunks: String = (0..3).map(|_| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
+    let said = server
+        .raw(&format!(
+            "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Type: application/json\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n",
+            server.address
+        ))
+        .await;
+    assert!(said.starts_with("HTTP/1.1 413") && said.contains("body_bytes_max"), "{said}");
+    // Nested.
+    let answer = server.ask("POST", "/v1/turns", &headers, &"[".repeat(9)).await;
+    assert_eq!((answer.status, answer.code().as_str()), (400, "json_depth_max"));
+    // A head.
+    let long = format!(
+        "GET /healthz HTTP/1.1\r\nHost: {}\r\nX-Long: {}\r\n\r\n",
+        server.address,
+        "x".repeat(40 << 10)
+    );
+    let said = server.raw(&long).await;
+    assert!(said.starts_with("HTTP/1.1 431") || said.is_empty(), "{said}");
+    let answer = server.ask("GET", "/healthz", &[], "").await;
+    assert_eq!(answer.status, 200, "and it goes on");
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_a_place() {
+    let limits = ServerLimits { connections_max: 2, ..ServerLimits::default() };
+    let server = Gated::start(silent(), &ServerSettings { limits, ..settings() }).await;
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    let mut places = Vec::new();
+    for _ in 0..2 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket.readable().await.unwrap();
+        places.push(socket);
+    }
+    let mut third = TcpStream::connect(server.address).await.unwrap();
+    third.write_all(request.as_bytes()).await.unwrap();
+    let waits = tokio::time::timeout(Duration::from_millis(200), third.readable()).await;
+    assert!(waits.is_err(), "it has no place yet");
+    drop(places.pop());
+    tokio::time::timeout(Duration::from_secs(5), third.readable()).await.expect("a place is free").unwrap();
+}
+
+/// An answer up to the end of its JSON.
+async fn read_to_brace(socket: &mut TcpStream) -> String {
+    let mut read = String::new();
+    while !read.ends_with('}') {
+        read.push(char::from(socket.read_u8().await.unwrap()));
+    }
+    read
+}
+
+#[tokio::test]
+async fn it_stops_accepting_drains_and_closes_what_is_idle() {
+    let (drain, drained) = oneshot::channel::<()>();
+    let wait = async move { drained.await.unwrap_or(()) };
+    let mut server = Gated::start_draining(silent(), &settings(), wait).await;
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
+    server.wish.send(()).await.unwrap();
+    // The port is free, which is how its end is seen.
+    let again = ServerSettings { listen: server.address, ..settings() };
+    let until = Instant::now() + Duration::from_secs(5);
+    while let Err(error) = Server::bind(&again) {
+        assert!(matches!(error, BindError::InUse { .. }) && Instant::now() < until, "{error}");
+        tokio::task::yield_now().await;
+    }
+    // What was open is served while it drains.
+    idle.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
+    drain.send(()).unwrap();
+    let served = server.serving.take().unwrap();
+    assert_eq!(tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(), Served::Drained);
+    assert_eq!(read_all(&mut idle).await, "");
+}
+
+#[tokio::test]
+async fn a_second_wish_ends_it_at_once() {
+    let mut server = Gated::start_draining(silent(), &settings(), std::future::pending()).await;
+    server.wish.send(()).await.unwrap();
+    server.wish.send(()).await.unwrap();
+    let served = server.serving.take().unwrap();
+    assert_eq!(tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(), Served::AtOnce);
+}
+
+fn refused(settings: &ServerSettings) -> BindError {
+    match Server::bind(settings) {
+        Ok(bound) => panic!("it listens on {}", bound.address()),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn it_says_why_it_cannot_listen_and_what_helps() {
+    let open = ServerSettings { listen: ([0, 0, 0, 0], 0).into(), auth: Auth::Off, ..settings() };
+    let error = refused(&open);
+    assert!(matches!(error, BindError::Open { .. }), "{error}");
+    assert!(error.to_string().contains("without keys") && error.remedy().contains("127.0.0.1"), "{error}");
+    let first = Server::bind(&settings()).unwrap();
+    let error = refused(&ServerSettings { listen: first.address(), ..settings() });
+    assert!(matches!(error, BindError::InUse { .. }), "{error}");
+    assert!(
+        error
+            .remedy()
+            .contains(&format!("--listen 127.0.0.1:{}", first.address().port().wrapping_add(1).max(1024)))
+    );
+    // Of a block that is for documentation (RFC 5737).
+    let error =
+        refused(&ServerSettings { listen: "192.0.2.1:0".parse::<SocketAddr>().unwrap(), ..settings() });
+    assert!(matches!(error, BindError::NotHere { .. }), "{error}");
+    let everywhere = Server::bind(&ServerSettings { listen: ([0, 0, 0, 0], 0).into(), ..settings() });
+    assert!(everywhere.is_ok(), "with keys it may");
+}
+
+#[cfg(feature = "tls-server")]
+mod tls {
+    use super::*;
+    use std::path::Path;
+    use throughline::config::TlsSection;
+
+    fn write(folder: &Path, name: &str) -> (TlsSection, String) {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        let files = TlsSection { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+        std::fs::write(&files.cert, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        (files, made.cert.pem())
+    }
+
+    async fn get(server: &Gated, certificate: &str) -> reqwest::Result<reqwest::Response> {
+        let root = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
+        let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().build().unwrap();
+        client.get(format!("https://localhost:{}/healthz", server.address.port())).send().await
+    }
+
+    #[tokio::test]
+    async fn https_is_spoken_and_a_new_certificate_taken() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let (files, first) = write(folder.path(), "localhost");
+        let server = Gated::start(silent(), &ServerSettings { tls: Some(files), ..settings() }).await;
+        let answer = get(&server, &first).await.unwrap();
+        assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_2));
+        // Who speaks no TLS gets nothing.
+        let said = server.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        assert!(!said.contains("HTTP/1.1"), "{said}");
+        let (_, second) = write(folder.path(), "localhost");
+        let until = Instant::now() + Duration::from_secs(20);
+        while get(&server, &second).await.is_err() {
+            assert!(Instant::now() < until, "the new certificate is not taken");
+        }
+        assert!(get(&server, &first).await.is_err(), "the old one is gone");
+    }
+
+    #[tokio::test]
+    async fn a_certificate_that_cannot_be_used_is_said_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (files, _) = write(folder.path(), "localhost");
+        let with = |files: &TlsSection| {
+            refused(&ServerSettings { tls: Some(files.clone()), ..settings() }).to_string()
+        };
+        let missing = TlsSection { cert: folder.path().join("none.pem"), ..files.clone() };
+        assert!(
+            with(&missing).contains("the certificate") && with(&missing).contains("none.pem"),
+            "{}",
+            with(&missing)
+        );
+        std::fs::write(&files.key, "no key").unwrap();
+        assert!(with(&files).contains("the private key"), "{}", with(&files));
+        let (other, _) = write(
+            &{
+                let other = folder.path().join("other");
+                std::fs::create_dir(&other).unwrap();
+                other
+            },
+            "localhost",
+        );
+        let (mixed, _) = write(folder.path(), "localhost");
+        std::fs::copy(&other.key, &mixed.key).unwrap();
+        assert!(with(&mixed).contains("cannot be used"), "{}", with(&mixed));
+    }
+}
