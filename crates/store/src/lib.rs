@@ -25,9 +25,13 @@ pub mod catalog;
 mod error;
 mod log;
 mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use blobs::{BlobError, BlobFolder, BlobLimits, KeptBlob};
 pub use catalog::Catalog;
 pub use error::StoreError;
-pub use log::{Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Record, STREAM_END, Tail};
+pub use log::{Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail};
 pub use memory::{MemoryLimits, MemoryLog};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteSettings, SqliteStore};

@@ -1,8 +1,10 @@
 //! What every log can do, in memory or on disk.
 
+use crate::error::StoreError;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The kind of a turn's last record. The only kind that a log knows.
 pub const STREAM_END: &str = "stream_end";
@@ -121,6 +123,39 @@ pub enum LogError {
         /// The turn.
         turn: String,
     },
+    /// The cursor is ahead of the log: after a power cut the last records of class [`Durability::Process`] may be gone
+    /// although a viewer has seen them. It needs a snapshot.
+    #[error("turn `{turn}` ends at seq {last_seq}; there is nothing behind {after}")]
+    Ahead {
+        /// The turn.
+        turn: String,
+        /// The number that was read behind.
+        after: u64,
+        /// The last number there is.
+        last_seq: u64,
+    },
+    /// The cursor is inside a run of records that have been merged into one. It needs a snapshot.
+    #[error("records of turn `{turn}` around seq {after} have been merged")]
+    Merged {
+        /// The turn.
+        turn: String,
+        /// The number that was read behind.
+        after: u64,
+    },
+    /// What was to replace the records of a turn does not stand for them.
+    #[error("the merged records of turn `{turn}` do not stand for the whole: {why}")]
+    BadMerge {
+        /// The turn.
+        turn: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// There is too little room for a new turn. Those that run can finish.
+    #[error("there is no room for a new turn: {why}")]
+    NoRoom {
+        /// What is missing.
+        why: String,
+    },
     /// The turn is over a limit of this log.
     #[error("turn `{turn}` is over the limit {limit}")]
     Full {
@@ -136,6 +171,10 @@ pub enum LogError {
         why: String,
     },
 }
+
+/// Merges records that have ended into fewer: each record that is left has the number of the last one in it, and the
+/// last number stays.
+pub type Merge = Arc<dyn Fn(Vec<Record>) -> Vec<Record> + Send + Sync>;
 
 /// The log of all turns of a process or a database.
 ///
@@ -154,13 +193,47 @@ pub trait Log: Send + Sync {
     async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError>;
 
     /// At most `records_max` records with a number above `after` (0 = from the beginning), oldest first. Does not wait.
+    /// A number behind the end is [`LogError::Ahead`]; one inside a merged run is [`LogError::Merged`].
     async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError>;
 
     /// Everything that was written beside the turn, oldest first.
     async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError>;
 
-    /// A cursor behind `after` that follows the turn to its end.
+    /// A cursor behind `after` that follows the turn to its end. A number behind the end is [`LogError::Ahead`].
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError>;
+
+    /// Turns that have been claimed and have not ended, in order of their ids.
+    async fn open_turns(&self) -> Result<Vec<String>, LogError>;
+
+    /// Replaces the records of a turn that has ended by what `merge` makes of them. A turn that has not ended is left
+    /// as it is. Which records belong together only the caller knows; that nothing got lost at the end or out of order
+    /// is checked.
+    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError>;
+
+    /// Deletes all records of a turn and what is beside it; whoever still writes it is refused. Unknown turns are none.
+    async fn forget(&self, turn: &str) -> Result<(), LogError>;
+}
+
+/// Whether merged records stand for the whole of a turn.
+pub(crate) fn check_merge(turn: &str, before: &[Record], after: &[Record]) -> Result<(), LogError> {
+    let bad = |why| Err(LogError::BadMerge { turn: turn.to_owned(), why });
+    if before.last().map(|record| record.seq) != after.last().map(|record| record.seq) {
+        return bad("the last record is another one");
+    }
+    let mut numbers = before.iter().map(|record| record.seq);
+    if !after.iter().all(|record| numbers.any(|seq| seq == record.seq)) {
+        return bad("a number is new or out of order");
+    }
+    Ok(())
+}
+
+impl From<StoreError> for LogError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full { why } => Self::NoRoom { why },
+            error => Self::Store { why: error.to_string() },
+        }
+    }
 }
 
 /// One viewer's place in a turn. It holds no queue: it reads on from its own number, however late it comes.

@@ -1,6 +1,8 @@
 //! A log that lives as long as the process: for one-off commands, embedding without a database, and tests.
 
-use crate::log::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, Record, STREAM_END, Tail};
+use crate::log::{
+    Ack, Batch, Beside, Claim, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail, check_merge,
+};
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -91,7 +93,7 @@ impl Log for MemoryLog {
         }));
         let mut state = lock(&turn.state);
         state.epoch += 1;
-        Ok(Claim { epoch: Epoch(state.epoch), last_seq: state.records.len() as u64 })
+        Ok(Claim { epoch: Epoch(state.epoch), last_seq: state.last_seq() })
     }
 
     async fn append(&self, id: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
@@ -105,7 +107,7 @@ impl Log for MemoryLog {
     }
 
     async fn read(&self, id: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
-        Ok(self.turn(id)?.read(after, records_max))
+        self.turn(id)?.read(after, records_max)
     }
 
     async fn read_beside(&self, id: &str) -> Result<Vec<Beside>, LogError> {
@@ -115,22 +117,62 @@ impl Log for MemoryLog {
     async fn tail(&self, id: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
         let turn = self.turn(id)?;
         let progress = turn.progress.subscribe();
+        turn.not_ahead(after, progress.borrow().last_seq)?;
         Ok(Box::new(MemoryTail { turn, progress, after, records_max: self.limits.tail_records_max }))
     }
+
+    async fn open_turns(&self) -> Result<Vec<String>, LogError> {
+        let turns = lock(&self.turns);
+        let is_open = |turn: &&Arc<OneTurn>| !turn.progress.borrow().ended;
+        let mut open: Vec<_> = turns.by_id.values().filter(is_open).map(|turn| turn.id.clone()).collect();
+        open.sort();
+        Ok(open)
+    }
+
+    async fn compact(&self, id: &str, merge: Merge) -> Result<(), LogError> {
+        let turn = self.turn(id)?;
+        if !turn.progress.borrow().ended {
+            return Ok(());
+        }
+        let before = lock(&turn.state).records.clone();
+        let merged = merge(before.clone());
+        check_merge(id, &before, &merged)?;
+        let mut state = lock(&turn.state);
+        let bytes = |records: &[Record]| records.iter().map(|record| record.payload.len()).sum::<usize>();
+        state.bytes = (state.bytes + bytes(&merged)).saturating_sub(bytes(&before));
+        state.records = merged;
+        Ok(())
+    }
+
+    async fn forget(&self, id: &str) -> Result<(), LogError> {
+        let mut turns = lock(&self.turns);
+        turns.ended.retain(|ended| ended != id);
+        if let Some(turn) = turns.by_id.remove(id) {
+            lock(&turn.state).epoch = FORGOTTEN;
+        }
+        Ok(())
+    }
 }
+
+/// No claim has this epoch.
+const FORGOTTEN: u64 = 0;
 
 impl OneTurn {
     fn append(&self, epoch: Epoch, batch: Batch, bytes_max: usize) -> Result<Progress, LogError> {
         let Batch { records, beside } = batch;
         let turn = || self.id.clone();
         let mut state = lock(&self.state);
+        if state.epoch == FORGOTTEN {
+            return Err(LogError::UnknownTurn { turn: turn() });
+        }
         if epoch.0 != state.epoch {
             return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: state.epoch });
         }
         let mut ended = state.records.last().is_some_and(|record| record.kind == STREAM_END);
         let beside_bytes: usize = beside.iter().map(|beside| beside.payload.len()).sum();
         let mut bytes = state.bytes.saturating_add(beside_bytes);
-        for (expected, record) in (state.records.len() as u64 + 1..).zip(&records) {
+        let mut last_seq = state.last_seq();
+        for (expected, record) in (last_seq + 1..).zip(&records) {
             if ended {
                 return Err(LogError::Ended { turn: turn() });
             }
@@ -138,6 +180,7 @@ impl OneTurn {
                 return Err(LogError::NotDense { turn: turn(), expected, given: record.seq });
             }
             bytes = bytes.saturating_add(record.payload.len());
+            last_seq = expected;
             ended = record.kind == STREAM_END;
         }
         // The last record is always taken: a turn over its limit must still be able to say so.
@@ -147,13 +190,32 @@ impl OneTurn {
         state.bytes = bytes;
         state.records.extend(records);
         state.beside.extend(beside);
-        Ok(Progress { last_seq: state.records.len() as u64, ended })
+        Ok(Progress { last_seq, ended })
     }
 
-    fn read(&self, after: u64, records_max: usize) -> Vec<Record> {
+    fn read(&self, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
         let state = lock(&self.state);
-        let from = usize::try_from(after).unwrap_or(usize::MAX).min(state.records.len());
-        state.records[from..].iter().take(records_max).cloned().collect()
+        self.not_ahead(after, state.last_seq())?;
+        let from = state.records.partition_point(|record| record.seq <= after);
+        // Numbers are dense until records are merged: then only the last number of each merged run is a place.
+        let before = from.checked_sub(1).map_or(0, |last| state.records[last].seq);
+        if before != after {
+            return Err(LogError::Merged { turn: self.id.clone(), after });
+        }
+        Ok(state.records[from..].iter().take(records_max).cloned().collect())
+    }
+
+    fn not_ahead(&self, after: u64, last_seq: u64) -> Result<(), LogError> {
+        match after > last_seq {
+            true => Err(LogError::Ahead { turn: self.id.clone(), after, last_seq }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn last_seq(&self) -> u64 {
+        self.records.last().map_or(0, |record| record.seq)
     }
 }
 
@@ -177,7 +239,7 @@ impl Tail for MemoryTail {
         if progress.last_seq <= after {
             return Ok(None);
         }
-        let records = self.turn.read(after, self.records_max);
+        let records = self.turn.read(after, self.records_max)?;
         self.after = records.last().map_or(after, |record| record.seq);
         Ok(Some(records))
     }

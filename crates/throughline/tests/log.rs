@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use throughline::store::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, MemoryLog, Record, Tail};
+use throughline::store::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, MemoryLog, Merge, Record, Tail};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{EventKind, TurnStatus as T};
 use throughline_testkit::{Ending, Move, Queue, Script};
@@ -85,6 +85,15 @@ impl Log for Trial {
     }
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
         self.log.tail(turn, after).await
+    }
+    async fn open_turns(&self) -> Result<Vec<String>, LogError> {
+        self.log.open_turns().await
+    }
+    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+        self.log.compact(turn, merge).await
+    }
+    async fn forget(&self, turn: &str) -> Result<(), LogError> {
+        self.log.forget(turn).await
     }
 }
 

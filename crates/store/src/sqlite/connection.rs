@@ -1,0 +1,65 @@
+//! Connections with the settings that everything here relies on.
+
+use crate::error::StoreError;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a statement waits for a lock of another connection, and then fails.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// The one that writes.
+pub(super) fn writer(file: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
+    let connection = Connection::open_with_flags(file, flags)?;
+    common(&connection)?;
+    // Anything else than `wal` would be slow, not wrong; a file system without shared memory fails here.
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL;
+         PRAGMA wal_autocheckpoint = 4000;
+         PRAGMA journal_size_limit = 67108864;",
+    )?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// One that reads.
+pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
+    // Read-write, as WAL's shared memory wants it; `query_only` keeps it from writing.
+    let connection = Connection::open_with_flags(file, flags)?;
+    common(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn common(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    connection.execute_batch(
+        "PRAGMA foreign_keys = ON;
+         PRAGMA mmap_size = 0;
+         PRAGMA trusted_schema = OFF;
+         PRAGMA cell_size_check = ON;
+         PRAGMA temp_store = MEMORY;",
+    )
+}
+
+/// What SQLite says, as what it means.
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let why = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full { why },
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly { why },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt { why },
+            _ => Self::Failed { why },
+        }
+    }
+}

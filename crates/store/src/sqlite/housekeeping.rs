@@ -1,0 +1,285 @@
+//! What the writer does besides its jobs, in small pieces: records leave the journal for segments, rows that nobody
+//! needs are deleted, the write-ahead log is emptied, and the ballast is put back.
+
+use super::live::{Live, Piece};
+use super::segment;
+use super::settings::SqliteSettings;
+use super::shared::Shared;
+use super::writer::{Failed, Writer};
+use super::{Durability, place};
+use rusqlite::params;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long the writer rests before it looks around, if there is something to look after.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A turn whose oldest record is so many rows back leaves the journal: one that waits for a person does not keep
+/// everything that others wrote since.
+const ROWS_BEHIND_MAX: i64 = 10_000;
+
+/// Bytes folded, and rows deleted, in one transaction of housekeeping: appends wait for it.
+const FOLD_BYTES: usize = 1 << 20;
+const DELETE_ROWS: i64 = 2_000;
+
+/// What is to be looked after.
+#[derive(Default)]
+pub(super) struct Housekeeping {
+    /// Turns with records that are only in the journal.
+    unfolded: HashMap<i64, Arc<Live>>,
+    /// Turns with more of them than they should keep in memory.
+    overflow: HashMap<i64, Arc<Live>>,
+    /// Written as segments in the transaction that is open.
+    folding: Vec<(Arc<Live>, u64)>,
+    /// Rows of the journal below this one are gone.
+    deleted_below: i64,
+    checkpoint: Checkpoint,
+    last: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Checkpoint {
+    #[default]
+    Done,
+    Due,
+}
+
+/// What stays in memory of a turn that holds too much; nothing of one that rests or has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// What viewers are about to read.
+    Newest,
+    Nothing,
+}
+
+impl Housekeeping {
+    /// A turn has more records in the journal.
+    pub fn appended(&mut self, live: Arc<Live>, is_first: bool, bytes: usize, settings: &SqliteSettings) {
+        self.checkpoint = Checkpoint::Due;
+        if bytes > settings.ring_bytes_max {
+            self.overflow.insert(live.n, live.clone());
+        }
+        if is_first {
+            self.unfolded.insert(live.n, live);
+        }
+    }
+
+    /// The transaction with the segments has been committed: memory can let go.
+    pub fn folded(&mut self, shared: &Shared) {
+        for (live, up_to) in self.folding.drain(..) {
+            let mut ring = live.ring();
+            ring.forget(up_to);
+            let is_empty = ring.first_row().is_none();
+            drop(ring);
+            if is_empty {
+                self.unfolded.remove(&live.n);
+                if live.progress.borrow().ended {
+                    shared.lives.remove(&live);
+                }
+            }
+            shared.figures.segments.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// It has not.
+    pub fn not_folded(&mut self) {
+        self.overflow.extend(self.folding.drain(..).map(|(live, _)| (live.n, live)));
+    }
+
+    fn is_idle(&self, next_row: i64) -> bool {
+        self.unfolded.is_empty()
+            && self.overflow.is_empty()
+            && self.deleted_below >= next_row
+            && self.checkpoint == Checkpoint::Done
+    }
+}
+
+impl Writer {
+    /// When the writer wants to look around although nothing comes in.
+    pub fn tick_after(&self) -> Option<Duration> {
+        if !self.housekeeping.overflow.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let idle = self.housekeeping.is_idle(self.next_row) && !self.shared.waits_for_room();
+        (!idle).then_some(TICK)
+    }
+
+    /// Nothing else is to be done.
+    pub fn keep_house(&mut self) {
+        self.keep_house_now();
+        if self.housekeeping.checkpoint == Checkpoint::Due && self.housekeeping.overflow.is_empty() {
+            self.housekeeping.checkpoint = Checkpoint::Done;
+            // What it could not do because of a reader is done by a later one.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
+
+    /// Jobs keep coming: look around only once in a while.
+    pub fn keep_house_under_load(&mut self) {
+        let now = Instant::now();
+        let last = *self.housekeeping.last.get_or_insert(now);
+        if now.duration_since(last) >= TICK {
+            self.keep_house_now();
+        }
+    }
+
+    fn keep_house_now(&mut self) {
+        self.housekeeping.last = Some(Instant::now());
+        if self.shared.waits_for_room() {
+            self.put_ballast_back();
+        }
+        if let Err(failed) = self.tidy() {
+            if !self.connection.is_autocommit() {
+                // If even this fails, the next BEGIN does, too, and says why.
+                let _ = self.connection.execute_batch("ROLLBACK");
+            }
+            self.housekeeping.not_folded();
+            self.housekeeping.overflow.clear();
+            self.shared.failed(&failed.error());
+        }
+    }
+
+    fn tidy(&mut self) -> Result<(), Failed> {
+        self.pick_due();
+        let needed = self.first_needed_row();
+        let from = self.housekeeping.deleted_below;
+        let below = needed.min(from + DELETE_ROWS);
+        if self.housekeeping.overflow.is_empty() && below <= from {
+            return Ok(());
+        }
+        self.begin(Durability::Process)?;
+        self.still_ours()?;
+        self.fold_overflow(Leave::Newest)?;
+        if below > from {
+            self.connection
+                .prepare_cached("DELETE FROM journal WHERE id >= ?1 AND id < ?2")?
+                .execute(params![from, below])?;
+        }
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.housekeeping.deleted_below = below.max(from);
+        self.housekeeping.folded(&self.shared);
+        Ok(())
+    }
+
+    /// Turns that have ended, rest, or hold too much back.
+    fn pick_due(&mut self) {
+        let idle = self.shared.settings.ring_idle;
+        let oldest_row = self.next_row - ROWS_BEHIND_MAX;
+        let mut bytes = 0;
+        let due = self.housekeeping.unfolded.values().filter(|live| {
+            let ring = live.ring();
+            let rests = ring.touched().is_some_and(|touched| touched.elapsed() >= idle);
+            let holds_back = ring.first_row().is_some_and(|row| row < oldest_row);
+            let is_due = (rests || holds_back || live.progress.borrow().ended) && bytes < FOLD_BYTES;
+            bytes += if is_due { ring.bytes() } else { 0 };
+            is_due
+        });
+        let due: Vec<_> = due.map(|live| (live.n, live.clone())).collect();
+        self.housekeeping.overflow.extend(due);
+    }
+
+    fn first_needed_row(&self) -> i64 {
+        let rows = self.housekeeping.unfolded.values().filter_map(|live| live.ring().first_row());
+        rows.min().unwrap_or(self.next_row)
+    }
+
+    /// Writes segments for turns that hold too much, inside the open transaction.
+    pub fn fold_overflow(&mut self, leave: Leave) -> Result<(), Failed> {
+        let max = self.shared.settings.ring_bytes_max;
+        for (_, live) in std::mem::take(&mut self.housekeeping.overflow) {
+            let pieces: Vec<Piece> = {
+                let ring = live.ring();
+                let is_busy = ring.bytes() > max && !live.progress.borrow().ended;
+                ring.oldest(if is_busy && leave == Leave::Newest { max / 4 } else { 0 })
+            };
+            let Some(last) = pieces.last() else { continue };
+            let up_to = last.last_seq;
+            let done = segment::fold(&self.connection, live.n, &pieces);
+            self.housekeeping.folding.push((live, up_to));
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Frees the reserve. False if there is none.
+    pub fn drop_ballast(&mut self) -> bool {
+        let dropped = std::fs::remove_file(self.shared.place.beside(".ballast")).is_ok();
+        if dropped {
+            self.shared.out_of_room();
+        }
+        dropped
+    }
+
+    fn put_ballast_back(&mut self) {
+        let settings = self.shared.settings;
+        let wanted = settings.free_bytes_min.saturating_add(settings.ballast_bytes);
+        let has_room = place::free_bytes(&self.shared.place).is_ok_and(|free| free >= wanted);
+        if has_room && put_ballast(&self.shared.place.beside(".ballast"), settings.ballast_bytes).is_ok() {
+            self.shared.has_room();
+        }
+    }
+
+    /// The queue is closed: leaves as little as possible for the next start to do.
+    pub fn stop(mut self) {
+        // Whatever fails here is done by the recovery of the next start: the journal still has it.
+        let _ = self.close();
+    }
+
+    fn close(&mut self) -> Result<(), Failed> {
+        self.begin(Durability::Power)?;
+        self.still_ours()?;
+        self.housekeeping.overflow = self.housekeeping.unfolded.clone();
+        self.fold_overflow(Leave::Nothing)?;
+        self.connection.execute_batch("DELETE FROM journal")?;
+        self.connection.execute(
+            "UPDATE owner SET closed_at = ?2 WHERE generation = ?1",
+            [self.shared.generation, super::now_ms()],
+        )?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.housekeeping.folded(&self.shared);
+        Ok(())
+    }
+}
+
+/// Writes a file of so many bytes, so that there is something to delete when the disk is full. Nothing for 0.
+pub(super) fn put_ballast(path: &Path, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    if file.metadata()?.len() == bytes {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    reserve(file, bytes)
+}
+
+#[cfg(target_os = "linux")]
+fn reserve(file: File, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP) => fill(file, bytes),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(file: File, bytes: u64) -> io::Result<()> {
+    fill(file, bytes)
+}
+
+fn fill(mut file: File, bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 16];
+    let mut left = bytes;
+    while left > 0 {
+        let part = usize::try_from(left).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(&zeros[..part])?;
+        left -= part as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! The log over a SQLite store.
+
+use super::SqliteStore;
+use super::frame::{self, Records};
+use super::live::{FORGOTTEN, Live, Progress};
+use super::queue::Urgency;
+use super::segment::{self, Behind, Row, State};
+use super::shared::Shared;
+use super::writer::{Append, Claiming, Job, Run};
+use crate::error::StoreError;
+use crate::log::{
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail, check_merge,
+};
+use async_trait::async_trait;
+use rusqlite::Connection;
+use std::sync::Arc;
+use tokio::sync::{oneshot, watch};
+
+fn closed() -> LogError {
+    LogError::Store { why: "the store has been closed".into() }
+}
+
+fn unknown(turn: &str) -> LogError {
+    LogError::UnknownTurn { turn: turn.to_owned() }
+}
+
+#[async_trait]
+impl Log for SqliteStore {
+    async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job::Claim(Claiming { turn: turn.to_owned(), answer, verdict: None });
+        self.inner.shared.queue.push(job, turn.len(), Urgency::AtOnce).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
+        let Some(live) = self.inner.shared.lives.get(turn) else {
+            return Err(self.why_not_append(turn, epoch, &batch).await?);
+        };
+        let Batch { records, beside } = batch;
+        let strongest = records.iter().map(|record| record.durability).max();
+        let durability = strongest.unwrap_or(Durability::Process);
+        let run = framed(&live, &records);
+        let bytes = run.as_ref().map_or(0, |run| run.bytes.len())
+            + beside.iter().map(|beside| beside.payload.len()).sum::<usize>();
+        let (answer, answered) = oneshot::channel();
+        let append = Append { live, epoch, durability, run, beside, answer, verdict: None };
+        let queue = &self.inner.shared.queue;
+        queue.push(Job::Append(append), bytes, durability.into()).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+        let (reader, progress) = self.reader(turn).await?;
+        let mut all = Vec::new();
+        let mut from = after;
+        reader.not_ahead(after, progress)?;
+        while from < progress.last_seq && all.len() < records_max {
+            let mut more = reader.behind(from, records_max - all.len()).await?;
+            from = more.last().map_or(progress.last_seq, |record| record.seq);
+            match all.is_empty() {
+                true => all = more,
+                false => all.append(&mut more),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError> {
+        let id = turn.to_owned();
+        let read = move |connection: &Connection| -> Result<Option<Vec<Beside>>, StoreError> {
+            let Some(row) = segment::row(connection, &id)? else { return Ok(None) };
+            let mut find =
+                connection.prepare_cached("SELECT step, data FROM beside WHERE n = ?1 ORDER BY id")?;
+            let beside = find.query_map([row.n], |row| {
+                Ok(Beside { step: row.get(0)?, payload: row.get::<_, Vec<u8>>(1)?.into() })
+            })?;
+            Ok(Some(beside.collect::<Result<_, _>>()?))
+        };
+        SqliteStore::read(self, read).await?.ok_or_else(|| unknown(turn))
+    }
+
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+        let (reader, progress) = self.reader(turn).await?;
+        reader.not_ahead(after, progress)?;
+        let watch = reader.live.as_ref().map(|live| live.progress.subscribe());
+        let records_max = self.inner.shared.settings.tail_records_max;
+        Ok(Box::new(SqliteTail { _store: self.clone(), reader, watch, progress, after, records_max }))
+    }
+
+    async fn open_turns(&self) -> Result<Vec<String>, LogError> {
+        Ok(self.inner.shared.lives.open())
+    }
+
+    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+        let (id, shared) = (turn.to_owned(), self.inner.shared.clone());
+        let ready = self.write(Durability::Process, move |connection| {
+            let row = segment::row(connection, &id)?;
+            if let (Some(row), Some(live)) = (row, shared.lives.get(&id))
+                && row.state == State::Ended
+            {
+                // It is still in memory: what is only in the journal goes before it is merged.
+                let pieces = live.ring().oldest(0);
+                segment::fold(connection, row.n, &pieces)?;
+            }
+            Ok(row)
+        });
+        let Some(row) = ready.await? else { return Err(unknown(turn)) };
+        if row.state != State::Ended {
+            return Ok(());
+        }
+        let before = SqliteStore::read(self, move |connection| segment::all(connection, row.n)).await?;
+        let merging = before.clone();
+        let merged = tokio::task::spawn_blocking(move || merge(merging)).await;
+        let merged = merged.map_err(|_| LogError::Store { why: "merging panicked".into() })?;
+        check_merge(turn, &before, &merged)?;
+        let id = turn.to_owned();
+        let replace = move |connection: &Connection| {
+            // It may have been forgotten meanwhile.
+            match segment::row(connection, &id)? {
+                Some(now) if now.n == row.n => Ok(segment::replace(connection, row.n, &merged)?),
+                _ => Ok(()),
+            }
+        };
+        self.write(Durability::Process, replace).await?;
+        if let Some(live) = self.inner.shared.lives.get(turn) {
+            self.inner.shared.lives.remove(&live);
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, turn: &str) -> Result<(), LogError> {
+        let id = turn.to_owned();
+        let live = self.inner.shared.lives.get(turn);
+        self.write(Durability::Power, move |connection| Ok(forget(connection, &id)?)).await?;
+        if let Some(live) = live {
+            live.writing().epoch = FORGOTTEN;
+            self.inner.shared.lives.remove(&live);
+        }
+        Ok(())
+    }
+}
+
+/// Deletes what the log has of a turn, in the transaction of whoever deletes the rest of it. Only for turns that have
+/// ended: the owner of a running one is refused by [`Log::forget`] alone.
+pub(crate) fn forget(connection: &Connection, turn: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM turn_log WHERE turn = ?1")?.execute([turn])?;
+    Ok(())
+}
+
+/// The records of a batch as one run, or what is wrong with them.
+fn framed(live: &Live, records: &[Record]) -> Option<Run> {
+    let first_seq = records.first()?.seq;
+    let (mut ends, mut fault) = (false, None);
+    for (expected, record) in (first_seq..).zip(records) {
+        if ends {
+            fault = Some(LogError::Ended { turn: live.id.clone() });
+            break;
+        }
+        if record.seq != expected {
+            fault = Some(LogError::NotDense { turn: live.id.clone(), expected, given: record.seq });
+            break;
+        }
+        ends = record.kind == STREAM_END;
+    }
+    let last_seq = records.last()?.seq;
+    let bytes = if fault.is_none() { frame::run(records) } else { bytes::Bytes::new() };
+    Some(Run { first_seq, last_seq, ends, bytes, fault })
+}
+
+impl SqliteStore {
+    /// Why nothing can be appended to a turn that is not in memory.
+    async fn why_not_append(&self, turn: &str, epoch: Epoch, batch: &Batch) -> Result<LogError, LogError> {
+        let id = turn.to_owned();
+        let row = SqliteStore::read(self, move |connection| Ok(segment::row(connection, &id)?)).await?;
+        let turn = turn.to_owned();
+        Ok(match row {
+            None => LogError::UnknownTurn { turn },
+            Some(row) if row.epoch != epoch.0 => {
+                LogError::Fenced { turn, given: epoch.0, current: row.epoch }
+            }
+            Some(_) if batch.records.is_empty() => {
+                LogError::Store { why: format!("nothing can be written beside `{turn}`: it has ended") }
+            }
+            Some(_) => LogError::Ended { turn },
+        })
+    }
+
+    async fn reader(&self, turn: &str) -> Result<(Reader, Progress), LogError> {
+        let shared = self.inner.shared.clone();
+        if let Some(live) = shared.lives.get(turn) {
+            let progress = *live.progress.borrow();
+            return Ok((Reader { shared, turn: turn.to_owned(), n: live.n, live: Some(live) }, progress));
+        }
+        let id = turn.to_owned();
+        let row = SqliteStore::read(self, move |connection| Ok(segment::row(connection, &id)?)).await?;
+        let Row { n, last_seq, .. } = row.ok_or_else(|| unknown(turn))?;
+        Ok((Reader { shared, turn: turn.to_owned(), n, live: None }, Progress { last_seq, ended: true }))
+    }
+}
+
+/// Reads one turn: what is recent from memory, what is older from its segments.
+struct Reader {
+    shared: Arc<Shared>,
+    turn: String,
+    n: i64,
+    /// `None`: it had ended and left memory when reading began.
+    live: Option<Arc<Live>>,
+}
+
+impl Reader {
+    /// Records behind `after`, of which there is at least one; not necessarily all there are.
+    async fn behind(&self, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+        let pieces = self.live.as_ref().and_then(|live| live.ring().behind(after, records_max));
+        if let Some(pieces) = pieces.filter(|pieces| !pieces.is_empty()) {
+            let mut records = Vec::new();
+            for piece in pieces {
+                for record in Records::new(piece.run, piece.first_seq) {
+                    let record = record.map_err(|damaged| LogError::Store { why: damaged.to_string() })?;
+                    if record.seq > after && records.len() < records_max {
+                        records.push(record);
+                    }
+                }
+            }
+            return Ok(records);
+        }
+        let n = self.n;
+        let read = move |connection: &Connection| segment::behind(connection, n, after, records_max);
+        match self.shared.readers.read(read).await? {
+            Behind::Records(records) if !records.is_empty() => Ok(records),
+            // There was more when the caller looked, so the turn has been forgotten since.
+            Behind::Records(_) => Err(unknown(&self.turn)),
+            Behind::InsideMerged => Err(LogError::Merged { turn: self.turn.clone(), after }),
+        }
+    }
+
+    fn not_ahead(&self, after: u64, progress: Progress) -> Result<(), LogError> {
+        match after > progress.last_seq {
+            true => Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq }),
+            false => Ok(()),
+        }
+    }
+}
+
+struct SqliteTail {
+    /// The store stays open while somebody reads.
+    _store: SqliteStore,
+    reader: Reader,
+    watch: Option<watch::Receiver<Progress>>,
+    /// As it was when it was last looked at.
+    progress: Progress,
+    after: u64,
+    records_max: usize,
+}
+
+#[async_trait]
+impl Tail for SqliteTail {
+    async fn next(&mut self) -> Result<Option<Vec<Record>>, LogError> {
+        let after = self.after;
+        if self.progress.last_seq <= after
+            && !self.progress.ended
+            && let Some(watch) = &mut self.watch
+        {
+            // The sender lives in `self.reader.live`, so waiting cannot fail before the turn does.
+            let Ok(now) = watch.wait_for(|now| now.last_seq > after || now.ended).await else {
+                return Ok(None);
+            };
+            self.progress = *now;
+        }
+        if self.progress.last_seq <= after {
+            return Ok(None);
+        }
+        let records = self.reader.behind(after, self.records_max).await?;
+        self.after = records.last().map_or(after, |record| record.seq);
+        Ok(Some(records))
+    }
+}

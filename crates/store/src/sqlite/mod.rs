@@ -1,0 +1,225 @@
+//! A store in one SQLite file: the log of turns and everything beside it.
+//!
+//! One thread owns the one connection that writes. Whatever all turns and the catalog have pending goes into one
+//! transaction, so that latency is one commit when little happens and batches grow under load by themselves. A commit
+//! waits for the disk (`synchronous = FULL`) only if something in it must survive a power cut.
+//!
+//! A record takes this way:
+//!
+//! 1. Its turn's append is framed by the caller, and all appends of a commit become **one row of the journal**. The
+//!    journal is never looked into: it is what a restart reads.
+//! 2. After the commit the same bytes stand in the turn's **ring** in memory, where its viewers read them, each with
+//!    nothing but a number of its own.
+//! 3. When the ring is full, the turn rests, or it has ended, its records move to a **segment**: a blob of one turn.
+//!    Viewers that come late read those. Rows of the journal that no ring needs are deleted from its front.
+//! 4. After the end, [`Log::compact`] may write the segments anew, with runs of deltas merged.
+
+mod connection;
+mod frame;
+mod housekeeping;
+mod journal;
+mod live;
+mod open;
+mod place;
+mod queue;
+mod readers;
+mod schema;
+mod segment;
+mod settings;
+mod shared;
+mod writer;
+
+use crate::error::StoreError;
+use crate::log::Durability;
+#[cfg(doc)]
+use crate::log::Log;
+pub use open::{Found, OpenError};
+use queue::Urgency;
+use rusqlite::Connection;
+pub use settings::{SqliteSettings, Sync};
+use shared::Shared;
+pub use shared::{Figures, Health};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
+use writer::{Call, Job, Task};
+
+/// The store in one file. All clones are one; the file is closed by [`close`](Self::close), or when the last clone and
+/// the last tail are gone.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    found: Found,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The thread does what is in the queue, folds and ends by itself.
+        self.shared.queue.close();
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store in a file, or creates it. Brings it to this version, locks it against other servers, recovers
+    /// what an unclean stop has left, and starts the writer thread.
+    pub async fn open(path: &Path, settings: SqliteSettings) -> Result<Self, OpenError> {
+        let file = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || start(&file, settings)).await;
+        opened
+            .unwrap_or_else(|_| Err(OpenError::Io { path: path.to_owned(), why: "opening panicked".into() }))
+    }
+
+    /// Runs a job on the writer thread, in a savepoint of the transaction that is forming. An error undoes this job and
+    /// no other. The answer comes when the transaction is as durable as asked.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let task = Box::new(Closure { f: Some(f), result: None, answer });
+        let closed = || StoreError::failed("the store has been closed");
+        let job = Job::Call(Call::new(durability, task));
+        self.inner.shared.queue.push(job, 0, Urgency::AtOnce).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    /// Reads on one of a few connections of their own; sees everything that has been acknowledged.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.shared.readers.read(f).await
+    }
+
+    /// Whether a turn that does not exist yet may begin: the store is well and the disk has room for it.
+    pub fn room_for_new_turn(&self) -> Result<(), StoreError> {
+        self.inner.shared.room_for_new_turn()
+    }
+
+    /// Finishes what is in the queue and closes the file; everything afterwards is refused.
+    pub async fn close(&self) {
+        self.inner.shared.queue.close();
+        let thread = self.inner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been printed; there is nothing left to close.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        self.inner.shared.readers.close(self.inner.shared.settings.readers_max).await;
+        self.inner.shared.unlock();
+    }
+
+    /// Whether the store can be relied on.
+    pub fn health(&self) -> Health {
+        self.inner.shared.health()
+    }
+
+    /// What it has done so far, and what it has to do.
+    pub fn figures(&self) -> Figures {
+        self.inner.shared.figures()
+    }
+
+    /// How the store was left by whoever had it before.
+    pub fn found(&self) -> Found {
+        self.inner.found
+    }
+
+    /// Writes a copy of everything that has been acknowledged, sound and compact, and deletes the oldest copies beyond
+    /// [`SqliteSettings::backups_kept`]. The path of the copy. Meant for once a day; writers go on meanwhile.
+    pub async fn backup(&self) -> Result<PathBuf, StoreError> {
+        let place = self.inner.shared.place.clone();
+        let kept = self.inner.shared.settings.backups_kept;
+        self.read(move |connection| {
+            let io = |error: std::io::Error| StoreError::failed(format!("the backup: {error}"));
+            let folder = place.backups();
+            std::fs::create_dir_all(&folder).map_err(io)?;
+            let name = format!("{:013}", now_ms());
+            let (unfinished, backup) =
+                (folder.join(format!("{name}.part")), folder.join(format!("{name}.db")));
+            let to = unfinished.to_str().ok_or_else(|| StoreError::failed("the backup's path is no text"))?;
+            connection.execute("VACUUM INTO ?1", [to])?;
+            std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
+            std::fs::rename(&unfinished, &backup).map_err(io)?;
+            for old in place.backups_newest_first().into_iter().skip(kept.max(1)) {
+                std::fs::remove_file(old).map_err(io)?;
+            }
+            Ok(backup)
+        })
+        .await
+    }
+}
+
+fn start(file: &Path, settings: SqliteSettings) -> Result<SqliteStore, OpenError> {
+    let (shared, writer, found) = open::open(file, settings)?;
+    let thread = std::thread::Builder::new()
+        .name("store-writer".into())
+        .spawn(move || writer.run())
+        .map_err(|error| OpenError::Io { path: file.to_owned(), why: error.to_string() })?;
+    if matches!(found, Found::ProcessDied | Found::MachineDied) {
+        check_in_background(shared.clone(), file);
+    }
+    let inner = Inner { shared, found, thread: Mutex::new(Some(thread)) };
+    Ok(SqliteStore { inner: Arc::new(inner) })
+}
+
+/// A large file is checked while it is used already.
+fn check_in_background(shared: Arc<Shared>, file: &Path) {
+    let size = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    if size <= shared.settings.check_first_bytes_max {
+        return;
+    }
+    let check = move || {
+        let checked = connection::reader(&shared.place.file)
+            .map_err(StoreError::from)
+            .and_then(|connection| open::check(&connection));
+        if let Err(StoreError::Corrupt { why }) = checked {
+            shared.damaged(format!("the file is damaged: {why}"));
+        }
+    };
+    // Without a thread the check comes with the next start.
+    let _ = std::thread::Builder::new().name("store-check".into()).spawn(check);
+}
+
+/// A closure for the writer and whoever waits for it.
+struct Closure<F, T> {
+    f: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<F, T> Task for Closure<F, T>
+where
+    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        let panicked = || StoreError::failed("a job of the store panicked");
+        let f = self.f.take().ok_or_else(panicked)?;
+        let result = f(connection);
+        let kept = result.as_ref().map(drop).map_err(Clone::clone);
+        self.result = Some(result);
+        kept
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let panicked = || Err(StoreError::failed("a job of the store panicked"));
+        let result = match (self.result, committed) {
+            (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+            (result, Ok(())) => result.unwrap_or_else(panicked),
+        };
+        // Whoever asked may have stopped waiting.
+        let _ = self.answer.send(result);
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,1 @@
+-- Version 1, everything beside the log.

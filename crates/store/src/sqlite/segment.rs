@@ -1,0 +1,166 @@
+//! Records that have left the journal: a few blobs of each turn, oldest first.
+
+use super::frame::{self, Records};
+use super::live::Piece;
+use crate::error::StoreError;
+use crate::log::Record;
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// Most bytes of one segment that merging writes; of several read at once. 1 MiB.
+pub(super) const BYTES: usize = 1 << 20;
+
+/// What the database says of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub n: i64,
+    pub epoch: u64,
+    pub state: State,
+    pub folded_seq: u64,
+    pub last_seq: u64,
+}
+
+/// How far a turn has come. Stored as its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    Open = 0,
+    Ended = 1,
+    Merged = 2,
+}
+
+pub(super) fn row(connection: &Connection, turn: &str) -> rusqlite::Result<Option<Row>> {
+    let mut find = connection
+        .prepare_cached("SELECT n, epoch, state, folded_seq, last_seq FROM turn_log WHERE turn = ?1")?;
+    let row = |row: &rusqlite::Row<'_>| {
+        let state = match row.get::<_, i64>(2)? {
+            0 => State::Open,
+            1 => State::Ended,
+            _ => State::Merged,
+        };
+        let number = |at| row.get::<_, i64>(at).map(|number| number as u64);
+        Ok(Row { n: row.get(0)?, epoch: number(1)?, state, folded_seq: number(3)?, last_seq: number(4)? })
+    };
+    find.query_row([turn], row).optional()
+}
+
+/// Writes pieces of the journal as one segment behind those that are there, as far as they are not there already;
+/// nothing, if the turn has been forgotten.
+pub(super) fn fold(connection: &Connection, n: i64, pieces: &[Piece]) -> rusqlite::Result<()> {
+    let folded = connection
+        .prepare_cached("SELECT folded_seq FROM turn_log WHERE n = ?1")?
+        .query_row([n], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let Some(folded) = folded else { return Ok(()) };
+    let pieces = &pieces[pieces.partition_point(|piece| piece.last_seq <= folded as u64)..];
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(()) };
+    connection
+        .prepare_cached("UPDATE turn_log SET folded_seq = ?2 WHERE n = ?1")?
+        .execute(params![n, last.last_seq as i64])?;
+    let mut blob = vec![0; frame::SEAL];
+    blob.reserve_exact(pieces.iter().map(|piece| piece.run.len()).sum());
+    pieces.iter().for_each(|piece| blob.extend_from_slice(&piece.run));
+    frame::seal(&mut blob);
+    insert(connection, n, first.first_seq, last.last_seq, &blob)
+}
+
+fn insert(connection: &Connection, n: i64, first: u64, last: u64, blob: &[u8]) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO segment (n, first_seq, last_seq, data) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![n, first as i64, last as i64, blob])?;
+    Ok(())
+}
+
+/// What is behind a number.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    Records(Vec<Record>),
+    /// The number is inside a run of merged records, so there is nothing exactly behind it.
+    InsideMerged,
+}
+
+/// At most so many records behind `after`, and not much more than [`BYTES`].
+pub(super) fn behind(
+    connection: &Connection,
+    n: i64,
+    after: u64,
+    records_max: usize,
+) -> Result<Behind, StoreError> {
+    let mut find = connection.prepare_cached(
+        "SELECT first_seq, data FROM segment WHERE n = ?1 AND last_seq > ?2 ORDER BY last_seq",
+    )?;
+    let mut rows = find.query(params![n, i64::try_from(after).unwrap_or(i64::MAX)])?;
+    let mut found = Vec::new();
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let data = frame::unseal(row.get(1)?).map_err(|damaged| damage(n, damaged))?;
+        bytes += data.len();
+        let mut records = Records::new(data, row.get::<_, i64>(0)? as u64);
+        loop {
+            let before = records.before();
+            let Some(record) = records.next() else { break };
+            let record = record.map_err(|damaged| damage(n, damaged))?;
+            if record.seq <= after {
+                continue;
+            }
+            if found.is_empty() && after > before {
+                return Ok(Behind::InsideMerged);
+            }
+            if found.len() >= records_max {
+                return Ok(Behind::Records(found));
+            }
+            found.push(record);
+        }
+        if bytes >= BYTES {
+            break;
+        }
+    }
+    Ok(Behind::Records(found))
+}
+
+/// Every record of a turn.
+pub(super) fn all(connection: &Connection, n: i64) -> Result<Vec<Record>, StoreError> {
+    let mut all: Vec<Record> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |record| record.seq);
+        match behind(connection, n, after, usize::MAX)? {
+            Behind::Records(more) if more.is_empty() => return Ok(all),
+            Behind::Records(mut more) => all.append(&mut more),
+            Behind::InsideMerged => return Err(damage(n, frame::Damaged)),
+        }
+    }
+}
+
+/// Writes a turn's records anew instead of all its segments.
+pub(super) fn replace(connection: &Connection, n: i64, records: &[Record]) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM segment WHERE n = ?1")?.execute([n])?;
+    let mut before = 0;
+    let mut rest = records;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest
+            .iter()
+            .take_while(|record| {
+                bytes += record.payload.len();
+                bytes <= BYTES
+            })
+            .count()
+            .max(1);
+        let (part, behind) = rest.split_at(fits);
+        let run = frame::run_behind(part, before);
+        let last = part.last().map_or(before, |record| record.seq);
+        let mut blob = Vec::with_capacity(frame::SEAL + run.len());
+        blob.extend_from_slice(&[0; frame::SEAL]);
+        blob.extend_from_slice(&run);
+        frame::seal(&mut blob);
+        insert(connection, n, before + 1, last, &blob)?;
+        before = last;
+        rest = behind;
+    }
+    connection
+        .prepare_cached("UPDATE turn_log SET state = ?2 WHERE n = ?1")?
+        .execute(params![n, State::Merged as i64])?;
+    Ok(())
+}
+
+fn damage(n: i64, damaged: frame::Damaged) -> StoreError {
+    StoreError::Corrupt { why: format!("{damaged} (turn_log.n = {n})") }
+}
