@@ -6,11 +6,11 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
 use crate::setup::{self, Tools};
 use crate::terminal::text::revealing;
-use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use throughline::config::{Place, Protocol};
-use throughline::inspect::{Asked, Inspection, Origin, Outlook, Reading, Request, inspect};
+use throughline::described::InspectionDescription;
+use throughline::inspect::{Asked, Inspection, Origin, Reading, inspect};
 
 /// How standard input is called where it is shown.
 const STDIN: &str = "-";
@@ -38,7 +38,7 @@ pub async fn run(args: &Parse) -> Ended {
     let asked = Asked { agent, registry: &registry, offer: &offer, remembered: &remembered };
     let found = inspect(&text, reading, asked);
     let printed = match args.json {
-        true => crate::output::json_line(&described(&found)),
+        true => crate::output::json_line(&InspectionDescription::from(&found)),
         false => crate::output::text(&report(&args.file, &text, &found)),
     };
     printed.map_err(|error| messages::output_failed(&error))?;
@@ -88,32 +88,4 @@ fn report(file: &Path, text: &str, found: &Inspection) -> String {
     let shown = crate::plain::for_terminal(&revealing(&parts.join("\n")));
     let gap = if shown.is_empty() { "" } else { "\n" };
     format!("{shown}{gap}{}\n", messages::parse_summary(found))
-}
-
-fn described(found: &Inspection) -> Value {
-    let warnings = found.warnings.iter().map(|warning| {
-        json!({
-            "kind": messages::finding_name(warning.kind), "line": warning.line, "column": warning.column,
-            "at": warning.at, "message": warning.message,
-        })
-    });
-    json!({
-        "requests": found.requests.iter().map(request).collect::<Vec<_>>(),
-        "warnings": warnings.collect::<Vec<_>>(),
-        "text": found.visible,
-    })
-}
-
-fn request(request: &Request) -> Value {
-    let (outlook, rule, why) = match &request.outlook {
-        Outlook::Runs { rule } => ("runs", Some(rule), None),
-        Outlook::Asks { rule } => ("asks", Some(rule), None),
-        Outlook::Denied { rule, reason } => ("denied", Some(rule), Some(reason)),
-        Outlook::NotStarted { why } => ("not_started", None, Some(why)),
-    };
-    json!({
-        "format": request.format, "leaked": request.origin == Origin::Leaked, "name": request.name, "tool": request.tool,
-        "arguments": request.arguments, "outlook": outlook, "rule": rule, "why": why,
-        "line": request.line, "column": request.column, "start": request.span.start, "end": request.span.end,
-    })
 }

@@ -10,10 +10,10 @@ use crate::messages;
 use crate::setup;
 use crate::terminal::card::duration;
 use crate::terminal::text::{harmless, revealing};
-use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Instant;
+use throughline::described::ToolDescription;
 use throughline_engine::Effect;
 use throughline_tools::{
     AgentCallable, Executor, Found, Permission, Registered, Registry, RunsOn, ToolCall, Verdict, Withheld,
@@ -62,8 +62,8 @@ async fn list(choice: &Choice, json: bool) -> Ended {
     let offer =
         agent.offer(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
     let printed = if json {
-        let rows: Vec<Value> =
-            offer.found.iter().map(|found| described(&found.tool, &found.verdict)).collect();
+        let rows: Vec<ToolDescription> =
+            offer.found.iter().map(|found| ToolDescription::new(&found.tool, &found.verdict)).collect();
         crate::output::json_line(&rows)
     } else {
         let mut text = String::new();
@@ -94,7 +94,7 @@ async fn list(choice: &Choice, json: bool) -> Ended {
 fn show(tool: &Registered, json: bool) -> Ended {
     let spec = tool.spec();
     let printed = if json {
-        crate::output::json_line(&described(tool, &callable(tool)))
+        crate::output::json_line(&ToolDescription::new(tool, &callable(tool)))
     } else {
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
         let runs = if spec.runs_on == RunsOn::Client { "in a connected page or app" } else { "here" };
@@ -121,21 +121,6 @@ fn callable(tool: &Registered) -> Verdict {
         AgentCallable::Yes => Verdict::Offered,
         AgentCallable::No => Verdict::Withheld(Withheld::NotCallable),
     }
-}
-
-fn described(tool: &Registered, verdict: &Verdict) -> Value {
-    let spec = tool.spec();
-    let why = match verdict {
-        Verdict::Offered => None,
-        Verdict::Withheld(why) => Some(why.to_string()),
-    };
-    json!({
-        "name": spec.name, "title": spec.title, "description": spec.description, "effect": spec.effect,
-        "source": spec.source, "callable": spec.agent_callable == AgentCallable::Yes,
-        "offered": *verdict == Verdict::Offered, "why_not": why,
-        "asks": asks(tool), "wire_name": tool.wire_name(), "timeout_ms": u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
-        "parameters": spec.parameters,
-    })
 }
 
 /// The fixed rule: what changes nothing runs, the rest asks.

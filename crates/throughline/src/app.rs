@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::input::UserInput;
 use crate::memory::{Memory, MemoryError};
 use crate::offer::{self, Offer};
+use crate::own_agents::OwnAgents;
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
 use crate::said::Mailbox;
@@ -101,6 +102,7 @@ pub(crate) struct Inner {
     pub(crate) approval: Approval,
     pub(crate) approval_handler: Option<ApprovalHandler>,
     pub(crate) clients: Clients,
+    pub(crate) own_agents: OwnAgents,
 }
 
 /// What loading a configuration again has changed.
@@ -169,7 +171,7 @@ impl Throughline {
         let inner = &self.inner;
         self.sources_have_spoken().await;
         let plan = self.plan();
-        let agent = plan.agent(request.agent.as_deref())?;
+        let agent = &*self.agent_for(request.agent.as_deref(), &request.user)?;
         let models = plan.models(agent, request.model.as_deref())?;
         let upstreams = plan.clients(&models)?;
         let clock = Clock::start();
@@ -293,6 +295,11 @@ impl Throughline {
         self.inner.toolbox.registry()
     }
 
+    /// The tools that a turn of this user would find: those that there are, and those of the user's connected clients.
+    pub fn tools_of(&self, user: &Option<String>) -> Arc<Registry> {
+        self.inner.clients.registry(&self.tools(), user)
+    }
+
     /// The fixed tools and the sources, to add some or to be told of changes.
     pub fn toolbox(&self) -> &Toolbox {
         &self.inner.toolbox
@@ -327,15 +334,29 @@ impl Throughline {
         mode: Option<Mode>,
         protocol: Option<Protocol>,
     ) -> Result<Offer, Error> {
+        self.offer_to(&None, agent, mode, protocol)
+    }
+
+    /// The same for one user of several: with the agents and the connected clients of that one.
+    ///
+    /// # Errors
+    /// As in [`offer`](Self::offer).
+    pub fn offer_to(
+        &self,
+        user: &Option<String>,
+        agent: Option<&str>,
+        mode: Option<Mode>,
+        protocol: Option<Protocol>,
+    ) -> Result<Offer, Error> {
         let plan = self.plan();
-        let agent = plan.agent(agent)?;
+        let agent = &*self.agent_for(agent, user)?;
         offer::offer(offer::Asked {
             user: &plan.user,
             agent,
             model: agent.models.first(),
             mode: mode.unwrap_or(agent.mode),
             protocol: protocol.unwrap_or(agent.tool_call.protocol),
-            registry: &self.inner.toolbox.registry(),
+            registry: &self.tools_of(user),
             prompts: &self.inner.prompts,
             now_ms: Clock::start().now(),
         })
@@ -411,7 +432,18 @@ impl Throughline {
         self.inner.forgetful.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn always_holds(&self) -> Result<Vec<Remembered>, Error> {
+    /// The agent that answers this user under a name (`None` = the application's own). The configuration's come first: nobody
+    /// can put another in the place of one of them. R: O4
+    pub fn agent_for(&self, name: Option<&str>, user: &Option<String>) -> Result<Arc<Agent>, Error> {
+        let plan = self.plan();
+        match (plan.agent(name), name) {
+            (Ok(agent), _) => Ok(Arc::new(agent.clone())),
+            (Err(unknown), Some(name)) => self.inner.own_agents.get(user, name).ok_or(unknown),
+            (Err(unknown), None) => Err(unknown),
+        }
+    }
+
+    pub(crate) async fn always_holds(&self) -> Result<Vec<Remembered>, Error> {
         let memory = self.inner.memory.clone();
         let kept = tokio::task::spawn_blocking(move || memory.all()).await;
         // A memory that panics is one that cannot be read.

@@ -7,6 +7,7 @@ use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
 use crate::memory::{InMemory, Memory};
+use crate::own_agents::OwnAgents;
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
 use crate::upstream::Upstream;
@@ -240,6 +241,7 @@ impl Builder {
                 log: self.log.unwrap_or_else(|| Arc::new(MemoryLog::default())),
                 approval: self.approval,
                 approval_handler: self.approval_handler,
+                own_agents: OwnAgents::default(),
                 clients: Clients::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
             }),
         })

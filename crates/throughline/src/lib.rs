@@ -15,6 +15,7 @@
 //! never by a panic and never by an `Err` in mid-stream.
 
 pub mod config;
+pub mod described;
 pub mod inspect;
 pub mod known;
 pub mod memory;
@@ -24,6 +25,7 @@ mod agent;
 mod app;
 mod approval;
 mod builder;
+mod by_hand;
 mod calling;
 mod clients;
 mod clock;
@@ -33,6 +35,7 @@ mod driver;
 mod error;
 mod input;
 mod offer;
+mod own_agents;
 mod plan;
 mod said;
 mod secret;
@@ -43,6 +46,7 @@ pub use agent::{Agent, CallMode, Confirmation, ToolCall};
 pub use app::{Reloaded, SOURCES_WAIT_MAX, Throughline, TurnRequest};
 pub use approval::{Answer, Approval, ApprovalAsk};
 pub use builder::Builder;
+pub use by_hand::{Consent, HandCall, HandCalled, HandRefused};
 pub use clients::{
     CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientAnswered, ClientError, ClientEvent, ClientHandle,
     ClientTool, IncomingCall,

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::prompt::{self, Cache, Facts, Instructions, Key, ToolsText, User};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct Offer {
 }
 
 /// What the tools of one source cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceTokens {
     /// The source: `mcp:files`.
     pub source: String,

@@ -60,6 +60,16 @@ impl Toggles {
         }
     }
 
+    /// The switches that are set, by name.
+    pub fn switches(&self) -> impl Iterator<Item = (&str, Toggle)> {
+        self.set.iter().map(|(name, toggle)| (name.as_str(), *toggle))
+    }
+
+    /// What holds where no switch is set.
+    pub fn otherwise(&self) -> Toggle {
+        self.default
+    }
+
     /// The names that have a switch.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.set.keys().map(String::as_str)

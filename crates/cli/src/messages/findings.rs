@@ -6,7 +6,6 @@ use throughline::inspect::{Inspection, Origin, Outlook, Request};
 use throughline::memory::Kept;
 use throughline::prompt::{self, Counting};
 use throughline::{Decision, Offer};
-use throughline_wire::text::FindingKind;
 
 /// Standard input is a terminal where a reply was expected.
 pub const PARSE_READS_STDIN: &str = "reading a reply from standard input; end it with Ctrl-D";
@@ -63,21 +62,6 @@ pub fn parse_summary(found: &Inspection) -> String {
         count(Outlook::is_refusal),
         plural(found.warnings.len(), "warning"),
     )
-}
-
-/// As programs read it.
-pub fn finding_name(kind: FindingKind) -> &'static str {
-    match kind {
-        FindingKind::InCodeFence => "in_code_fence",
-        FindingKind::InInlineCode => "in_inline_code",
-        FindingKind::InQuotation => "in_quotation",
-        FindingKind::InThinking => "in_thinking",
-        FindingKind::MarkedInert => "marked_inert",
-        FindingKind::TornMarker => "torn_marker",
-        FindingKind::StrayEnd => "stray_end",
-        FindingKind::Directive => "directive",
-        _ => "other",
-    }
 }
 
 /// `tools("…")` of a prompt that means nothing.

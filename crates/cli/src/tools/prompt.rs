@@ -5,10 +5,9 @@ use crate::args::Choice;
 use crate::exit::{Ended, Exit};
 use crate::messages;
 use crate::setup::{self, Tools};
-use serde_json::{Value, json};
 use throughline::Offer;
 use throughline::config::{Mode, Protocol};
-use throughline::prompt;
+use throughline::described::PromptDescription;
 use throughline_tools::{Found, Verdict, Withheld};
 
 /// Prints the system prompt on standard output, and what it costs on standard error.
@@ -26,7 +25,7 @@ pub async fn run(choice: &Choice, protocol: Option<&str>, json: bool) -> Ended {
         .offer(&tools.registry(), &settings.user, mode, protocol)
         .map_err(|error| messages::setup(&error))?;
     let printed = match json {
-        true => crate::output::json_line(&described(&offer)),
+        true => crate::output::json_line(&PromptDescription::from(&offer)),
         false => crate::output::text(&with_line_end(&offer.prompt.text)),
     };
     printed.map_err(|error| messages::output_failed(&error))?;
@@ -50,29 +49,6 @@ fn notes(offer: &Offer) -> Vec<String> {
         _ => None,
     });
     unmatched.chain(left_out).collect()
-}
-
-fn described(offer: &Offer) -> Value {
-    let sources: Vec<Value> = offer
-        .tokens_of_tools()
-        .iter()
-        .map(|row| json!({"source": row.source, "tools": row.tools, "tokens": row.tokens}))
-        .collect();
-    let left_out = offer.found.iter().filter_map(|Found { tool, verdict }| match verdict {
-        Verdict::Offered => None,
-        Verdict::Withheld(why) => Some(json!({"name": tool.spec().name, "why": why.to_string()})),
-    });
-    json!({
-        "agent": offer.agent, "mode": offer.mode.name(), "protocol": offer.protocol.map(|protocol| protocol.name()),
-        "prompt": offer.prompt.text,
-        "tools": offer.found.iter().filter(|found| found.is_offered()).map(|found| &found.tool.spec().name).collect::<Vec<_>>(),
-        "left_out": left_out.collect::<Vec<_>>(),
-        "unmatched": offer.prompt.unmatched,
-        "tokens": {
-            "total": offer.tokens(), "prompt": prompt::count(&offer.prompt.text), "sources": sources,
-            "counting": match prompt::counting() { prompt::Counting::Estimated => "estimated", prompt::Counting::Exact => "exact" },
-        },
-    })
 }
 
 fn with_line_end(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 use super::serving::{ServerSection, StoreSection};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use throughline_engine::{LoopGuard, RetryPolicy, Rule, TurnLimits};
 use throughline_tools::command::CommandTool;
@@ -355,7 +355,7 @@ impl Protocol {
 }
 
 /// Who says the results of calls in text mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultsAs {
     /// A framed message of the user: every server takes it.
@@ -366,7 +366,7 @@ pub enum ResultsAs {
 }
 
 /// What becomes of a message that the user sends while a reply runs. R: T14
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {
     /// The model reads it at the next step of the same turn.
@@ -377,7 +377,7 @@ pub enum Steering {
 }
 
 /// When tools that change nothing start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// While the model still talks.
@@ -400,7 +400,7 @@ pub struct LimitsSection {
 
 /// `limits = { … }` of an agent; each field as in [`TurnLimits`]. The steps with calls are its
 /// `tool_call.max_iterations`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs, reason = "each field is documented where it is used: throughline_engine::TurnLimits")]
 pub struct AgentLimitsSection {

@@ -2,12 +2,15 @@
 //!
 //! Never reads the environment or a clock by itself: both are given, so every combination is a test.
 
+mod agent;
 mod error;
 mod file;
 mod resolve;
 mod serving;
 mod sources;
 
+pub(crate) use agent::agent_from_settings;
+pub use agent::{AGENT_NAME_CHARS_MAX, FieldError};
 pub use error::{ConfigError, Place};
 pub use file::{
     AgentLimitsSection, AgentSection, File, FilesSection, HttpSection, LimitsSection, Mode, ProfileSection,

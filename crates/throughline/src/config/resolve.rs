@@ -168,6 +168,18 @@ fn user(file: &File) -> Result<User, ConfigError> {
     Ok(User { name: name.clone().unwrap_or(base.name), time_zone })
 }
 
+/// One agent of a file, with what environment and flags say on top. An upstream that comes into being for it is not kept.
+pub(super) fn agent_of(
+    file: &File,
+    environment: &Environment,
+    flags: &Flags,
+    name: &str,
+    section: &AgentSection,
+    mut upstreams: BTreeMap<String, Upstream>,
+) -> Result<Agent, ConfigError> {
+    Layers { file, environment, flags }.agent(name, section, &mut upstreams)
+}
+
 struct Layers<'a> {
     file: &'a File,
     environment: &'a Environment,

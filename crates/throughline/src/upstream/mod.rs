@@ -282,6 +282,21 @@ impl Upstream {
         self.key_env.as_deref()
     }
 
+    /// Whether it can be used: it has the key that it needs, or needs none.
+    pub fn has_key(&self) -> bool {
+        matches!(self.key, Key::Given(_))
+    }
+
+    /// Its wire format.
+    pub fn wire_format(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Where it is, without secrets.
+    pub fn address(&self) -> String {
+        self.base_url.to_string()
+    }
+
     /// A line for people: wire format and address, no secrets.
     pub fn summary(&self) -> String {
         format!("{} {}", self.dialect, self.base_url)

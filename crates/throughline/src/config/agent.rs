@@ -1,0 +1,420 @@
+//! An agent as a value: what `[agents.NAME]` says, as JSON. The same fields, checks and messages as in the file, with the
+//! path of the field where the file has line and column. R: O4
+//!
+//! A value can never say more than the file: it is written as the file would have it and read by the same code. It can
+//! say less: it chooses among the upstreams that there are, and never brings one with it.
+
+use super::file::{AgentLimitsSection, File, Start};
+use super::resolve::{DEMO, Environment, Flags, agent_of};
+use super::{ConfigError, Place};
+use crate::agent::{Agent, CallMode, Confirmation, parse_model};
+use crate::prompt::Template;
+use crate::upstream::Upstream;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use throughline_engine::{Execution, StartRule};
+use throughline_tools::Toggle;
+
+/// Longest name of an agent, in characters.
+pub const AGENT_NAME_CHARS_MAX: usize = 64;
+
+/// One mistake in a value, and at which field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+pub struct FieldError {
+    /// The field: `tool_call.max_iterations`, `policy[0].decide`, `tool_call.tool_toggles."files.read"`. Empty = the whole.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right, if that is known.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => f.write_str(&self.message)?,
+            path => write!(f, "{path}: {}", self.message)?,
+        }
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, "; {help}"))
+    }
+}
+
+impl FieldError {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), help: None }
+    }
+}
+
+/// Reads an agent. Its models must be at one of `upstreams`.
+pub(crate) fn agent_from_settings(
+    name: &str,
+    settings: &Value,
+    upstreams: &BTreeMap<String, Upstream>,
+) -> Result<Agent, FieldError> {
+    check_name(name)?;
+    let Value::Object(settings) = settings else {
+        return Err(FieldError::new("", "the settings of an agent are an object"));
+    };
+    if let Some(Value::String(prompt)) = settings.get("prompt") {
+        check_prompt(prompt)?;
+    }
+    let mut written = Written::default();
+    written.section(settings)?;
+    let file = File::parse("agent", &written.text).map_err(|error| written.at_field(&error, upstreams))?;
+    let Some(section) = file.agents.get(AGENT) else {
+        return Err(FieldError::new("", "the settings of an agent are an object"));
+    };
+    for model in std::iter::once(&section.model).chain(&section.fallback) {
+        let text = model.get_ref().as_str();
+        let wanted = match text {
+            DEMO => DEMO,
+            // What is no `upstream/model` at all is told by whoever reads it below.
+            _ => match text.split_once('/') {
+                Some((upstream, _)) => upstream,
+                None => continue,
+            },
+        };
+        if parse_model(text).is_ok() || text == DEMO {
+            let is_there = upstreams.contains_key(wanted);
+            if !is_there {
+                let error = file
+                    .error(model, format!("there is no upstream `{wanted}`"))
+                    .valid_names(wanted, upstreams.keys().map(String::as_str));
+                return Err(written.at_field(&error, upstreams));
+            }
+        }
+    }
+    // What the environment and flags say holds for the agents of the file.
+    let (environment, flags) = (Environment::new(), Flags::default());
+    agent_of(&file, &environment, &flags, name, section, upstreams.clone())
+        .map_err(|error| written.at_field(&error, upstreams))
+}
+
+/// Names are parts of addresses and of `model` fields, and those of upstreams come before a `/`.
+fn check_name(name: &str) -> Result<(), FieldError> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let length = name.chars().count();
+    if length == 0 || length > AGENT_NAME_CHARS_MAX || !name.chars().all(is_plain) || name.starts_with('.') {
+        return Err(FieldError {
+            path: "name".into(),
+            message: format!("`{name}` cannot be the name of an agent"),
+            help: Some(format!(
+                "1 to {AGENT_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, not beginning with `.`"
+            )),
+        });
+    }
+    Ok(())
+}
+
+fn check_prompt(prompt: &str) -> Result<(), FieldError> {
+    Template::compile(prompt).map(drop).map_err(|error| FieldError {
+        path: "prompt".into(),
+        message: format!("{} (line {}, column {} of the prompt)", error.message, error.line, error.column),
+        help: error.help,
+    })
+}
+
+/// The section's name in the text that is made of a value; the agent's own may need quoting.
+const AGENT: &str = "it";
+
+/// A value written as the file would have it, and where each field stands in it.
+#[derive(Default)]
+struct Written {
+    text: String,
+    fields: Vec<(Range<usize>, String)>,
+}
+
+impl Written {
+    fn section(&mut self, settings: &Map<String, Value>) -> Result<(), FieldError> {
+        self.text.push_str("[agents.it]\n");
+        for (key, value) in settings.iter().filter(|(_, value)| !value.is_null()) {
+            self.member("", key, value)?;
+            self.text.push('\n');
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, of: &str, key: &str, value: &Value) -> Result<(), FieldError> {
+        let path = below(of, key);
+        self.marked(&path, |written| {
+            written.string(key);
+            Ok(())
+        })?;
+        self.text.push_str(" = ");
+        self.marked(&path, |written| written.value(&path, value))
+    }
+
+    fn marked(
+        &mut self,
+        path: &str,
+        write: impl FnOnce(&mut Self) -> Result<(), FieldError>,
+    ) -> Result<(), FieldError> {
+        let start = self.text.len();
+        write(self)?;
+        self.fields.push((start..self.text.len(), path.to_owned()));
+        Ok(())
+    }
+
+    fn value(&mut self, path: &str, value: &Value) -> Result<(), FieldError> {
+        match value {
+            Value::Null => return Err(FieldError::new(path, "null means nothing here; leave it out")),
+            Value::Bool(true) => self.text.push_str("true"),
+            Value::Bool(false) => self.text.push_str("false"),
+            Value::Number(number) if number.is_u64() && !number.is_i64() => {
+                return Err(FieldError::new(path, format!("{number} is too large a number")));
+            }
+            Value::Number(number) => self.text.push_str(&number.to_string()),
+            Value::String(text) => self.string(text),
+            Value::Array(items) => {
+                self.text.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{at}]");
+                    self.marked(&path, |written| written.value(&path, item))?;
+                    self.text.push_str(", ");
+                }
+                self.text.push(']');
+            }
+            Value::Object(members) => {
+                // A member that is null is one that is not said; what goes to the upstream as it is cannot be left out.
+                let is_said = |value: &Value| !value.is_null() || is_extra(path);
+                self.text.push('{');
+                for (at, (key, value)) in members.iter().filter(|(_, value)| is_said(value)).enumerate() {
+                    self.text.push_str(if at == 0 { " " } else { ", " });
+                    self.member(path, key, value)?;
+                }
+                self.text.push_str(" }");
+            }
+        }
+        Ok(())
+    }
+
+    fn string(&mut self, text: &str) {
+        self.text.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.text.push_str("\\\""),
+                '\\' => self.text.push_str("\\\\"),
+                c if c.is_control() => self.text.push_str(&format!("\\u{:04X}", u32::from(c))),
+                c => self.text.push(c),
+            }
+        }
+        self.text.push('"');
+    }
+
+    /// The innermost field that the place of an error lies in.
+    fn at_field(&self, error: &ConfigError, upstreams: &BTreeMap<String, Upstream>) -> FieldError {
+        let at = match &error.place {
+            Place::File { line, column, .. } => self.offset(*line, *column),
+            _ => None,
+        };
+        let around = |at: usize| self.fields.iter().filter(move |(range, _)| range.contains(&at));
+        let field = at.and_then(|at| around(at).min_by_key(|(range, _)| range.len()));
+        let mut path = field.map(|(_, path)| path.clone()).unwrap_or_default();
+        if let Some(missing) =
+            error.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
+        {
+            path = below(&path, missing);
+        }
+        let help = match path.as_str() {
+            "model" if error.help.is_none() => {
+                let names: Vec<String> = upstreams.keys().map(|name| format!("`{name}`")).collect();
+                Some(format!("`upstream/model`; the upstreams here are {}", names.join(", ")))
+            }
+            _ => error.help.clone(),
+        };
+        FieldError { path, message: error.message.clone(), help }
+    }
+
+    fn offset(&self, line: usize, column: usize) -> Option<usize> {
+        let start = match line.checked_sub(2) {
+            None => 0,
+            Some(before) => self.text.match_indices('\n').nth(before)?.0 + 1,
+        };
+        let within = self.text.get(start..)?.char_indices().nth(column.checked_sub(1)?)?;
+        Some(start + within.0)
+    }
+}
+
+fn is_extra(path: &str) -> bool {
+    path == "extra" || path.starts_with("extra.")
+}
+
+fn below(path: &str, key: &str) -> String {
+    let is_bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    let key = if is_bare { key.to_owned() } else { format!("{key:?}") };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+impl Agent {
+    /// What a file or a value would have to say for this agent: every field, defaults included, so that it can be shown,
+    /// changed and read again. R: O4
+    pub fn to_settings(&self) -> Value {
+        let tools = &self.tool_call;
+        let mut models =
+            self.models.iter().map(|choice| match (choice.name.as_str(), choice.model.as_str()) {
+                (DEMO, DEMO) => DEMO.to_owned(),
+                (upstream, model) => format!("{upstream}/{model}"),
+            });
+        let toggles: BTreeMap<&str, bool> =
+            tools.toggles.switches().map(|(name, toggle)| (name, toggle == Toggle::On)).collect();
+        json!({
+            "model": models.next(),
+            "fallback": models.collect::<Vec<_>>(),
+            "mode": self.mode.name(),
+            "prompt": self.prompt.as_ref().map(Template::source),
+            "temperature": self.settings.temperature,
+            "max_output_tokens": self.settings.max_output_tokens,
+            "extra": self.settings.extra,
+            "tool_call": {
+                "enabled": tools.tools == Toggle::On,
+                "mode": match tools.mode { CallMode::Auto => "auto", CallMode::Manual => "manual" },
+                "tool_toggles": toggles,
+                "default_tool_enabled": tools.toggles.otherwise() == Toggle::On,
+                "max_iterations": tools.max_iterations,
+                "timeout_ms": tools.timeout_ms,
+                "require_confirmation": tools.confirmation == Confirmation::Everything,
+                "parallel_execution": tools.execution == Execution::Parallel,
+                "protocol": tools.protocol.name(),
+                "start": match tools.start {
+                    StartRule::AfterStream => Start::AfterStream,
+                    _ => Start::Eager,
+                },
+                "results": tools.results,
+            },
+            "policy": self.policy,
+            "guard": self.guard,
+            "steering": self.steering,
+            "limits": limits(self.limits),
+        })
+    }
+}
+
+/// Only what is said.
+fn limits(limits: AgentLimitsSection) -> Value {
+    match json!(limits) {
+        Value::Object(members) => {
+            Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstreams() -> BTreeMap<String, Upstream> {
+        let upstream = |name: &str| {
+            let at = Upstream::new(name, throughline_wire::Dialect::OpenaiChat, "http://127.0.0.1:9/v1");
+            (name.to_owned(), at.unwrap())
+        };
+        BTreeMap::from([upstream("demo"), upstream("mine")])
+    }
+
+    fn read(settings: Value) -> Result<Agent, FieldError> {
+        agent_from_settings("helper", &settings, &upstreams())
+    }
+
+    /// The path, and a part of what is said about it.
+    fn check(settings: Value, path: &str, says: &str) {
+        let error = read(settings.clone()).expect_err(&settings.to_string());
+        assert_eq!(error.path, path, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+
+    // R: O4
+    #[test]
+    fn each_mistake_is_told_at_its_field() {
+        let with = |key: &str, value: Value| {
+            let mut settings = json!({"model": "mine/m"});
+            settings[key] = value;
+            settings
+        };
+        check(json!({}), "model", "missing field");
+        check(json!([]), "", "an object");
+        check(json!({"model": 7}), "model", "expected a string");
+        check(json!({"model": "mine"}), "model", "is not `upstream/model`");
+        check(json!({"model": "mien/m"}), "model", "did you mean `mine`?");
+        // Known by name, and still not brought into being: its key would be sent there.
+        check(json!({"model": "openai/gpt-5"}), "model", "there is no upstream `openai`");
+        check(
+            with("fallback", json!(["mine/a", "nowhere/b"])),
+            "fallback[1]",
+            "there is no upstream `nowhere`",
+        );
+        check(with("modle", json!("x")), "modle", "did you mean `model`?");
+        check(with("mode", json!("txt")), "mode", "did you mean `text`?");
+        check(with("prompt", json!("Hi {{ usr }}")), "prompt", "line 1, column 7 of the prompt");
+        check(with("prompt", json!("One\nHi {% if %}")), "prompt", "line 2");
+        check(with("tool_call", json!({"max_iterations": -1})), "tool_call.max_iterations", "");
+        check(with("tool_call", json!({"mode": "text"})), "tool_call.mode", "who starts calls");
+        check(with("tool_call", json!({"enabeld": true})), "tool_call.enabeld", "did you mean `enabled`?");
+        let toggles = json!({"tool_toggles": {"files.read": "yes"}});
+        check(with("tool_call", toggles), "tool_call.tool_toggles.\"files.read\"", "expected a boolean");
+        check(
+            with("policy", json!([{"decide": "allow"}, {"decide": "perhaps"}])),
+            "policy[1].decide",
+            "perhaps",
+        );
+        check(with("policy", json!([{"tool": "x"}])), "policy[0].decide", "missing field");
+        check(with("limits", json!({"approval_ms_max": u64::MAX})), "limits.approval_ms_max", "too large");
+        check(with("extra", json!({"a": {"b": null}})), "extra.a.b", "null means nothing here");
+        check(with("fallback", json!([null])), "fallback[0]", "null means nothing here");
+        // What belongs to whoever runs the server is no field of an agent at all.
+        for foreign in
+            ["upstreams", "mcp", "commands", "http_tools", "vcp_plugins", "tools", "roots", "base_url"]
+        {
+            check(with(foreign, json!({})), foreign, "unknown field");
+        }
+    }
+
+    // R: O4
+    #[test]
+    fn a_name_is_a_part_of_an_address() {
+        for name in ["", ".", "..", "a/b", "a b", "a\nb", &"x".repeat(65)] {
+            let error = agent_from_settings(name, &json!({"model": "mine/m"}), &upstreams()).unwrap_err();
+            assert_eq!(error.path, "name");
+        }
+        for name in ["a", "研究员", "my-agent_2.1"] {
+            agent_from_settings(name, &json!({"model": "mine/m"}), &upstreams()).unwrap();
+        }
+    }
+
+    // R: O4
+    #[test]
+    fn what_an_agent_says_of_itself_makes_it_again() {
+        let settings = json!({
+            "model": "mine/a/b", "fallback": ["demo"], "mode": "text",
+            "prompt": "You are \"{{ agent }}\".\n\tTools:\n{{ tools }}\u{7f}",
+            "temperature": 1, "max_output_tokens": 100, "extra": {"top_k": 4, "nested": {"a": [1.5, true]}},
+            "tool_call": {
+                "enabled": true, "mode": "manual", "tool_toggles": {"files": true, "files.read": false},
+                "default_tool_enabled": false, "max_iterations": 9, "timeout_ms": 1000, "require_confirmation": true,
+                "parallel_execution": true, "protocol": "xml", "start": "after_stream", "results": "tool",
+            },
+            "policy": [
+                {"decide": "deny", "tool": "commands.*", "arguments": {"/args/0": {"one_of": ["rm"]}}, "reason": "no"},
+                {"decide": "allow", "effect": ["write"], "source": "mcp:*"},
+            ],
+            "guard": {"note_after": 2, "ask_after": 0, "stop_after": 5, "period_max": 3},
+            "steering": "after_turn", "limits": {"calls_per_turn_max": 3},
+        });
+        let agent = read(settings).unwrap();
+        assert_eq!(agent.tool_call.max_iterations, 9);
+        assert_eq!(agent.tool_call.toggles.of(&"files.read".into()), Toggle::Off);
+        let said = agent.to_settings();
+        let again = read(said.clone()).unwrap();
+        assert_eq!(again.to_settings(), said);
+        assert_eq!(said["prompt"], "You are \"{{ agent }}\".\n\tTools:\n{{ tools }}\u{7f}");
+        assert_eq!(said["model"], "mine/a/b");
+        assert_eq!(said["fallback"], json!(["demo"]));
+        assert_eq!(said["limits"], json!({"calls_per_turn_max": 3}));
+        // Nothing said = the defaults, and those say themselves as well.
+        let plain = read(json!({"model": "demo", "prompt": null})).unwrap().to_settings();
+        assert_eq!(read(plain.clone()).unwrap().to_settings(), plain);
+        assert_eq!(plain["tool_call"]["enabled"], false);
+    }
+}

@@ -1,0 +1,80 @@
+//! Agents that people have made themselves, beside those of the configuration. One that the configuration has comes first,
+//! so nobody can put another agent in its place. R: O4
+
+use crate::agent::Agent;
+use crate::app::Throughline;
+use crate::config::{FieldError, agent_from_settings};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// By user (`None` = an application with one), then by name.
+type Kept = BTreeMap<Option<String>, BTreeMap<String, Arc<Agent>>>;
+
+/// All of them. A turn keeps the one that it began with.
+#[derive(Default)]
+pub(crate) struct OwnAgents {
+    // Changed by single steps, each of which leaves a whole map.
+    kept: RwLock<Kept>,
+}
+
+impl OwnAgents {
+    pub(crate) fn get(&self, user: &Option<String>, name: &str) -> Option<Arc<Agent>> {
+        self.read().get(user)?.get(name).cloned()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Throughline {
+    /// Reads an agent from a value with the fields of `[agents.NAME]`. Its models are at upstreams that there are; it never
+    /// brings one with it. It is not kept: [`set_agent`](Self::set_agent).
+    ///
+    /// # Errors
+    /// The first mistake, with the path of its field.
+    pub fn read_agent(&self, name: &str, settings: &Value) -> Result<Agent, FieldError> {
+        let upstreams = self.upstreams();
+        let by_name = upstreams.into_iter().map(|upstream| (upstream.name().to_owned(), upstream));
+        agent_from_settings(name, settings, &by_name.collect())
+    }
+
+    /// Turns of this user that begin from now on may name this agent. One that the user had under the name is replaced.
+    pub fn set_agent(&self, user: Option<String>, agent: Agent) {
+        self.inner.own_agents.write().entry(user).or_default().insert(agent.name.clone(), Arc::new(agent));
+    }
+
+    /// Takes an agent of a user away. Turns that are running keep it.
+    pub fn forget_agent(&self, user: &Option<String>, name: &str) {
+        if let Some(agents) = self.inner.own_agents.write().get_mut(user) {
+            agents.remove(name);
+        }
+    }
+
+    /// All agents of a user at once, in place of those there were: what a store has kept of them.
+    pub fn set_agents(&self, user: Option<String>, agents: Vec<Agent>) {
+        let agents = agents.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
+        self.inner.own_agents.write().insert(user, agents);
+    }
+
+    /// Whether the agents of this user have been set before, be it none.
+    pub fn knows_agents_of(&self, user: &Option<String>) -> bool {
+        self.inner.own_agents.read().contains_key(user)
+    }
+
+    /// The agents that this user can name, by name: those of the configuration, and the user's own where the configuration
+    /// has none of the name.
+    pub fn agents_of(&self, user: &Option<String>) -> Vec<Agent> {
+        let mut all: BTreeMap<String, Agent> = match self.inner.own_agents.read().get(user) {
+            Some(own) => own.iter().map(|(name, agent)| (name.clone(), (**agent).clone())).collect(),
+            None => BTreeMap::new(),
+        };
+        all.extend(self.agents().into_iter().map(|agent| (agent.name.clone(), agent)));
+        all.into_values().collect()
+    }
+}
