@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How much a catalog takes. What is over a limit is [`StoreError::OverLimit`](crate::StoreError::OverLimit) with the
 /// name of the field, but for a title, which is cut, and raw bytes, of which the beginning is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CatalogLimits {
     /// Length of a title, in characters. Default 200: a line or two in any list.

@@ -12,6 +12,7 @@ mod keys;
 mod limits;
 mod page;
 mod raw;
+pub(crate) mod texts;
 mod turns;
 
 pub use calls::{CallCounts, CallFilter, CallRow, Count};

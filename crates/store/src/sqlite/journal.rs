@@ -131,12 +131,8 @@ impl Log for SqliteStore {
 
     async fn forget(&self, turn: &str) -> Result<(), LogError> {
         let id = turn.to_owned();
-        let live = self.inner.shared.lives.get(turn);
         self.write(Durability::Power, move |connection| Ok(forget(connection, &id)?)).await?;
-        if let Some(live) = live {
-            live.writing().epoch = FORGOTTEN;
-            self.inner.shared.lives.remove(&live);
-        }
+        self.forgotten(turn);
         Ok(())
     }
 }
@@ -169,6 +165,14 @@ fn framed(live: &Live, records: &[Record]) -> Option<Run> {
 }
 
 impl SqliteStore {
+    /// After the commit of [`forget`]: lets go of what is in memory of the turn.
+    pub(crate) fn forgotten(&self, turn: &str) {
+        if let Some(live) = self.inner.shared.lives.get(turn) {
+            live.writing().epoch = FORGOTTEN;
+            self.inner.shared.lives.remove(&live);
+        }
+    }
+
     /// Why nothing can be appended to a turn that is not in memory.
     async fn why_not_append(&self, turn: &str, epoch: Epoch, batch: &Batch) -> Result<LogError, LogError> {
         let id = turn.to_owned();

@@ -14,6 +14,7 @@
 //!    Viewers that come late read those. Rows of the journal that no ring needs are deleted from its front.
 //! 4. After the end, [`Log::compact`] may write the segments anew, with runs of deltas merged.
 
+mod catalog;
 mod connection;
 mod frame;
 mod housekeeping;

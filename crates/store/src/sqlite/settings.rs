@@ -1,5 +1,6 @@
 //! How a SQLite store is set up.
 
+use crate::catalog::CatalogLimits;
 use std::time::Duration;
 
 /// Bounds and habits of a [`SqliteStore`](super::SqliteStore). All sizes are in bytes.
@@ -32,6 +33,8 @@ pub struct SqliteSettings {
     pub check_first_bytes_max: u64,
     /// Backups that [`backup`](super::SqliteStore::backup) keeps; the oldest goes first. Default 7.
     pub backups_kept: usize,
+    /// How much is taken beside the log.
+    pub catalog: CatalogLimits,
 }
 
 impl Default for SqliteSettings {
@@ -49,6 +52,7 @@ impl Default for SqliteSettings {
             ballast_bytes: 64 << 20,
             check_first_bytes_max: 32 << 20,
             backups_kept: 7,
+            catalog: CatalogLimits::default(),
         }
     }
 }

@@ -12,7 +12,9 @@ CREATE TABLE owner (
 
 -- What the log knows of a turn. Small rows: a turn's end writes here.
 CREATE TABLE turn_log (
-    n          INTEGER PRIMARY KEY,     -- what the other tables of the log call the turn
+    -- What the other tables of the log call the turn. AUTOINCREMENT: what is in memory of a turn that was deleted just
+    -- now must not be taken for that of a new one.
+    n          INTEGER PRIMARY KEY AUTOINCREMENT,
     turn       TEXT    NOT NULL UNIQUE,
     epoch      INTEGER NOT NULL,        -- appends of another one are refused
     owner      INTEGER NOT NULL,        -- generation of the last claim

@@ -1,0 +1,273 @@
+//! Conversations: begun, named, listed, taken in from elsewhere.
+
+use super::rows::{exists, unsigned};
+use super::turns::{self, Begin};
+use super::{calls, search};
+use crate::catalog::texts::{Sought, check_id, first_words, like_pattern, title as shown_title, without_nul};
+use crate::catalog::{
+    CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
+    TitleBy, TurnRow,
+};
+use crate::error::StoreError;
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use std::collections::HashSet;
+
+const SUMMARY: &str =
+    "SELECT c.*, (SELECT t.id FROM turn t WHERE t.conversation_id = c.id AND t.ended_at IS NULL) AS running
+    FROM conversation c";
+
+pub(super) fn create(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    new: &NewConversation,
+) -> Result<ConversationRow, StoreError> {
+    check_id("user", user)?;
+    insert(db, limits, user, &new.id, new.title.as_deref(), new.created_at)?;
+    let row = get(db, user, &new.id)?.map(|summary| summary.conversation);
+    row.ok_or_else(|| StoreError::failed("a conversation is not there after it was begun"))
+}
+
+pub(super) fn insert(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    id: &str,
+    title: Option<&str>,
+    created_at: i64,
+) -> Result<(), StoreError> {
+    check_id("conversation_id", id)?;
+    let title = title.map(|title| shown_title(title, limits.title_chars_max)).unwrap_or_default();
+    let title_by = if title.is_empty() { TitleBy::Input } else { TitleBy::Given };
+    db.prepare_cached(
+        "INSERT INTO conversation (id, user_id, title, title_by, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+    )?
+    .execute(params![id, user, title, title_by_to_sql(title_by), created_at])
+    .map_err(exists("conversation"))?;
+    search::index_title(db, db.last_insert_rowid(), &title)
+}
+
+/// A turn has been added: it is the leaf, and its input may give the title.
+pub(super) fn grown(
+    db: &Connection,
+    limits: &CatalogLimits,
+    id: &str,
+    turn_id: &str,
+    input_text: &str,
+    at: i64,
+) -> Result<(), StoreError> {
+    let (n, title, title_by): (i64, String, i64) = db
+        .prepare_cached(
+            "UPDATE conversation SET leaf_id = ?2, turns = turns + 1, updated_at = max(updated_at, ?3) WHERE id = ?1
+             RETURNING n, title, title_by",
+        )?
+        .query_row(params![id, turn_id, at], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    if title.is_empty() && title_by == title_by_to_sql(TitleBy::Input) {
+        set_title(db, n, &shown_title(&first_words(input_text), limits.title_chars_max), TitleBy::Input)?;
+    }
+    Ok(())
+}
+
+/// Something has happened in it.
+pub(super) fn touched(db: &Connection, id: &str, at: i64) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE conversation SET updated_at = max(updated_at, ?2) WHERE id = ?1")?
+        .execute(params![id, at])?;
+    Ok(())
+}
+
+fn set_title(db: &Connection, n: i64, title: &str, title_by: TitleBy) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE conversation SET title = ?2, title_by = ?3 WHERE n = ?1")?.execute(params![
+        n,
+        title,
+        title_by_to_sql(title_by)
+    ])?;
+    search::forget_title(db, n)?;
+    search::index_title(db, n, title)
+}
+
+pub(super) fn get(db: &Connection, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError> {
+    Ok(db
+        .prepare_cached(&format!("{SUMMARY} WHERE c.id = ?1 AND c.user_id = ?2"))?
+        .query_row([id, user], summary)
+        .optional()?)
+}
+
+pub(super) fn list(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    text: Option<&str>,
+    page: &PageRequest,
+) -> Result<Page<ConversationSummary>, StoreError> {
+    let place = page.place()?;
+    let sought = text.map(|text| Sought::of(text, limits.search_chars_max)).transpose()?;
+    let (found, term) = match &sought {
+        None | Some(Sought::Blank) => ("AND :term IS NULL", None),
+        Some(Sought::Never) => return Ok(Page { items: Vec::new(), next: None }),
+        Some(Sought::Indexed(text)) => (search::CONVERSATIONS_INDEXED, Some(search::phrase(text))),
+        Some(Sought::Short(text)) => (search::CONVERSATIONS_SHORT, Some(like_pattern(text))),
+    };
+    let mut query = db.prepare_cached(&format!(
+        "{SUMMARY} WHERE c.user_id = :user {found}
+            AND (:at IS NULL OR (c.updated_at, c.id) < (:at, :id))
+         ORDER BY c.updated_at DESC, c.id DESC LIMIT :rows"
+    ))?;
+    let rows = query.query_map(
+        named_params! {
+            ":user": user,
+            ":term": term,
+            ":at": place.as_ref().map(|place| place.at),
+            ":id": place.as_ref().map(|place| &place.id),
+            ":rows": page.rows() + 1,
+        },
+        summary,
+    )?;
+    let items = rows.collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::of(items, page.rows(), |item| Place {
+        at: item.conversation.updated_at,
+        id: item.conversation.id.clone(),
+    }))
+}
+
+pub(super) fn rename(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    id: &str,
+    title: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let n: Option<i64> = db
+        .prepare_cached("SELECT n FROM conversation WHERE id = ?1 AND user_id = ?2")?
+        .query_row([id, user], |row| row.get(0))
+        .optional()?;
+    let Some(n) = n else { return Ok(false) };
+    let title = shown_title(title, limits.title_chars_max);
+    if title.is_empty() {
+        let input: Option<String> = db
+            .prepare_cached(
+                "SELECT b.input_text FROM turn t JOIN turn_begin b ON b.n = t.n WHERE t.conversation_id = ?1
+                 ORDER BY t.created_at, t.n LIMIT 1",
+            )?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        let words = first_words(&input.unwrap_or_default());
+        set_title(db, n, &shown_title(&words, limits.title_chars_max), TitleBy::Input)?;
+    } else {
+        set_title(db, n, &title, TitleBy::Given)?;
+    }
+    touched(db, id, now)?;
+    Ok(true)
+}
+
+pub(super) fn set_leaf(db: &Connection, user: &str, id: &str, turn_id: &str) -> Result<bool, StoreError> {
+    let changed = db
+        .prepare_cached(
+            "UPDATE conversation SET leaf_id = ?3 WHERE id = ?1 AND user_id = ?2
+             AND EXISTS (SELECT 1 FROM turn WHERE id = ?3 AND conversation_id = ?1 AND user_id = ?2)",
+        )?
+        .execute([id, user, turn_id])?;
+    Ok(changed > 0)
+}
+
+pub(super) fn import(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    imported: &Imported,
+) -> Result<(), StoreError> {
+    check_id("user", user)?;
+    let Imported { conversation, turns, calls } = imported;
+    let max = limits.conversation_turns_max;
+    if turns.len() as u64 > max {
+        return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
+    }
+    let id = &conversation.id;
+    let title = (conversation.title_by == TitleBy::Given).then_some(conversation.title.as_str());
+    insert(db, limits, user, id, title, conversation.created_at)?;
+    let mut before = HashSet::new();
+    for turn in turns {
+        import_turn(db, user, id, turn, &before)?;
+        before.insert(turn.id.as_str());
+        grown(db, limits, id, &turn.id, &turn.input_text, turn.created_at)?;
+    }
+    if let Some(leaf) = &conversation.leaf_id {
+        if !before.contains(leaf.as_str()) {
+            return Err(StoreError::invalid("leaf_id", "it is no turn of the conversation"));
+        }
+        set_leaf(db, user, id, leaf)?;
+    }
+    if let Some(stray) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
+        return Err(StoreError::invalid(
+            "calls",
+            format!("`{}` is in no turn of the conversation", stray.tool_id),
+        ));
+    }
+    calls::put(db, user, calls)?;
+    touched(db, id, conversation.updated_at)
+}
+
+fn import_turn(
+    db: &Connection,
+    user: &str,
+    conversation_id: &str,
+    turn: &TurnRow,
+    before: &HashSet<&str>,
+) -> Result<(), StoreError> {
+    check_id("turn_id", &turn.id)?;
+    let Some(end) = &turn.end else {
+        return Err(StoreError::invalid("turns", format!("`{}` has not ended", turn.id)));
+    };
+    if let Some(parent) = &turn.parent
+        && !before.contains(parent.turn_id.as_str())
+    {
+        return Err(StoreError::invalid("turns", format!("what `{}` continues is not before it", turn.id)));
+    }
+    let input_text = without_nul(&turn.input_text);
+    let n = turns::insert(
+        db,
+        user,
+        Some(conversation_id),
+        &Begin {
+            id: &turn.id,
+            parent: turn.parent.as_ref(),
+            message_id: &turn.message_id,
+            agent: &turn.agent,
+            model: turn.model.as_deref(),
+            mode: turn.mode.as_deref(),
+            stored: &turn.stored,
+            input_text: &input_text,
+            created_at: turn.created_at,
+        },
+    )?;
+    search::index_input(db, n, &input_text)?;
+    turns::end(db, user, &turn.id, end)?;
+    Ok(())
+}
+
+fn title_by_to_sql(title_by: TitleBy) -> i64 {
+    match title_by {
+        TitleBy::Input => 0,
+        TitleBy::Given => 1,
+    }
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<ConversationSummary> {
+    let title_by = match row.get::<_, i64>("title_by")? {
+        0 => TitleBy::Input,
+        _ => TitleBy::Given,
+    };
+    Ok(ConversationSummary {
+        conversation: ConversationRow {
+            id: row.get("id")?,
+            user: row.get("user_id")?,
+            title: row.get("title")?,
+            title_by,
+            leaf_id: row.get("leaf_id")?,
+            created_at: row.get("created_at")?,
+            updated_at: row.get("updated_at")?,
+        },
+        turns: unsigned(row, "turns")?,
+        running_turn_id: row.get("running")?,
+    })
+}

@@ -1,0 +1,307 @@
+//! Everything beside the log, in the same file. What is in which table: `schema/catalog.sql`.
+
+mod calls;
+mod conversations;
+mod documents;
+mod files;
+mod keys;
+mod raw;
+mod removal;
+mod rows;
+mod search;
+mod turns;
+
+use super::SqliteStore;
+use crate::catalog::{
+    CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary, Created,
+    Document, DocumentKind, FileRow, ForgetBefore, Gone, Hit, Idempotency, Imported, KeyRow, NewConversation,
+    NewDocument, NewFile, NewRemembered, NewTurn, OpenTurn, Page, PageRequest, PathTurn, Put, RawExtent,
+    RawId, RawRow, RememberedRow, Removed, TurnEnd, TurnFilter, TurnRow, TurnSummary,
+};
+use crate::error::StoreError;
+use crate::log::Durability::{Power, Process};
+use async_trait::async_trait;
+use std::collections::HashSet;
+
+impl SqliteStore {
+    fn catalog_limits(&self) -> CatalogLimits {
+        self.inner.shared.settings.catalog
+    }
+
+    /// What has been removed from the file goes from memory, too.
+    fn let_go(&self, removed: Removed) -> Removed {
+        if let Removed::Gone(gone) = &removed {
+            gone.turns.iter().for_each(|turn| self.forgotten(turn));
+        }
+        removed
+    }
+}
+
+#[async_trait]
+impl Catalog for SqliteStore {
+    async fn create_turn(&self, user: &str, turn: NewTurn) -> Result<Created, StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Process, move |db| turns::create(db, &limits, &user, &turn)).await
+    }
+
+    async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError> {
+        let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
+        self.read(move |db| turns::get(db, &user, &turn_id)).await
+    }
+
+    async fn turn_of_key(
+        &self,
+        user: &str,
+        key: &Idempotency,
+        now: i64,
+    ) -> Result<Option<Created>, StoreError> {
+        let (user, key) = (user.to_owned(), key.clone());
+        self.read(move |db| turns::of_key(db, &user, &key, now)).await
+    }
+
+    // What a power cut takes away of an end is in the log, where the next start finds it.
+    async fn end_turn(&self, user: &str, turn_id: &str, end: TurnEnd) -> Result<bool, StoreError> {
+        let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
+        self.write(Process, move |db| turns::end(db, &user, &turn_id, &end)).await
+    }
+
+    async fn turns(
+        &self,
+        user: &str,
+        filter: &TurnFilter,
+        page: &PageRequest,
+    ) -> Result<Page<TurnSummary>, StoreError> {
+        let (user, filter, page) = (user.to_owned(), filter.clone(), page.clone());
+        self.read(move |db| turns::list(db, &user, &filter, &page)).await
+    }
+
+    async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<Removed, StoreError> {
+        let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
+        let removed = self.write(Power, move |db| removal::turn(db, &user, &turn_id)).await?;
+        Ok(self.let_go(removed))
+    }
+
+    async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
+        self.read(turns::open).await
+    }
+
+    async fn create_conversation(
+        &self,
+        user: &str,
+        conversation: NewConversation,
+    ) -> Result<ConversationRow, StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| conversations::create(db, &limits, &user, &conversation)).await
+    }
+
+    async fn conversation(&self, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.read(move |db| conversations::get(db, &user, &id)).await
+    }
+
+    async fn conversations(
+        &self,
+        user: &str,
+        text: Option<&str>,
+        page: &PageRequest,
+    ) -> Result<Page<ConversationSummary>, StoreError> {
+        let (limits, user, text, page) =
+            (self.catalog_limits(), user.to_owned(), text.map(str::to_owned), page.clone());
+        self.read(move |db| conversations::list(db, &limits, &user, text.as_deref(), &page)).await
+    }
+
+    async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError> {
+        let (limits, user, text, page) =
+            (self.catalog_limits(), user.to_owned(), text.to_owned(), page.clone());
+        self.read(move |db| search::hits(db, &limits, &user, &text, &page)).await
+    }
+
+    async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError> {
+        let (limits, user, id, title) =
+            (self.catalog_limits(), user.to_owned(), id.to_owned(), title.to_owned());
+        self.write(Power, move |db| conversations::rename(db, &limits, &user, &id, &title, now)).await
+    }
+
+    async fn set_leaf(&self, user: &str, id: &str, turn_id: &str) -> Result<bool, StoreError> {
+        let (user, id, turn_id) = (user.to_owned(), id.to_owned(), turn_id.to_owned());
+        self.write(Power, move |db| conversations::set_leaf(db, &user, &id, &turn_id)).await
+    }
+
+    async fn tree(&self, user: &str, id: &str) -> Result<Vec<TurnSummary>, StoreError> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.read(move |db| turns::tree(db, &user, &id)).await
+    }
+
+    async fn path(&self, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError> {
+        let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
+        self.read(move |db| turns::path(db, &user, &turn_id)).await
+    }
+
+    async fn delete_conversation(&self, user: &str, id: &str) -> Result<Removed, StoreError> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        let removed = self.write(Power, move |db| removal::conversation(db, &user, &id)).await?;
+        Ok(self.let_go(removed))
+    }
+
+    async fn import(&self, user: &str, imported: Imported) -> Result<(), StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| conversations::import(db, &limits, &user, &imported)).await
+    }
+
+    async fn forget_before(&self, times: ForgetBefore) -> Result<Gone, StoreError> {
+        let gone = self.write(Power, move |db| removal::forget_before(db, &times)).await?;
+        gone.turns.iter().for_each(|turn| self.forgotten(turn));
+        Ok(gone)
+    }
+
+    async fn put_calls(&self, user: &str, calls: Vec<CallRow>) -> Result<u64, StoreError> {
+        let user = user.to_owned();
+        self.write(Process, move |db| calls::put(db, &user, &calls)).await
+    }
+
+    async fn call(&self, user: &str, turn_id: &str, tool_id: &str) -> Result<Option<CallRow>, StoreError> {
+        let (user, turn_id, tool_id) = (user.to_owned(), turn_id.to_owned(), tool_id.to_owned());
+        self.read(move |db| calls::get(db, &user, &turn_id, &tool_id)).await
+    }
+
+    async fn calls(
+        &self,
+        user: &str,
+        filter: &CallFilter,
+        page: &PageRequest,
+    ) -> Result<Page<CallRow>, StoreError> {
+        let (limits, user, filter, page) =
+            (self.catalog_limits(), user.to_owned(), filter.clone(), page.clone());
+        self.read(move |db| calls::list(db, &limits, &user, &filter, &page)).await
+    }
+
+    async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
+        let (limits, user, filter) = (self.catalog_limits(), user.to_owned(), filter.clone());
+        self.read(move |db| calls::count(db, &limits, &user, &filter)).await
+    }
+
+    async fn document(
+        &self,
+        user: &str,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Document>, StoreError> {
+        let (user, name) = (user.to_owned(), name.to_owned());
+        self.read(move |db| documents::get(db, &user, kind, &name)).await
+    }
+
+    async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<Document>, StoreError> {
+        let user = user.to_owned();
+        self.read(move |db| documents::list(db, &user, kind)).await
+    }
+
+    async fn put_document(&self, user: &str, document: NewDocument) -> Result<Put, StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| documents::put(db, &limits, &user, &document)).await
+    }
+
+    async fn remove_document(
+        &self,
+        user: &str,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Document>, StoreError> {
+        let (user, name) = (user.to_owned(), name.to_owned());
+        self.write(Power, move |db| documents::remove(db, &user, kind, &name)).await
+    }
+
+    async fn remembered(
+        &self,
+        user: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<Vec<RememberedRow>, StoreError> {
+        let (user, conversation_id) = (user.to_owned(), conversation_id.map(str::to_owned));
+        self.read(move |db| documents::remembered(db, &user, conversation_id.as_deref())).await
+    }
+
+    async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| documents::remember(db, &limits, &user, &answer)).await
+    }
+
+    async fn forget_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError> {
+        let user = user.to_owned();
+        self.write(Power, move |db| documents::forget(db, &user, number)).await
+    }
+
+    async fn add_key(&self, user: &str, key: KeyRow) -> Result<(), StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| keys::add(db, &limits, &user, &key)).await
+    }
+
+    async fn keys(&self, user: &str) -> Result<Vec<KeyRow>, StoreError> {
+        let user = user.to_owned();
+        self.read(move |db| keys::list(db, &user)).await
+    }
+
+    async fn revoke_key(&self, user: &str, id: &str, now: i64) -> Result<bool, StoreError> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.write(Power, move |db| keys::revoke(db, &user, &id, now)).await
+    }
+
+    async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |db| keys::get(db, &id)).await
+    }
+
+    // Looked at before: each request comes here, and the writer is for those who have something to write.
+    async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
+        let key = id.to_owned();
+        if !self.read(move |db| keys::is_to_be_touched(db, &key, now)).await? {
+            return Ok(false);
+        }
+        let id = id.to_owned();
+        self.write(Process, move |db| keys::touch(db, &id, now)).await
+    }
+
+    async fn add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| files::add(db, &limits, &user, &file)).await
+    }
+
+    async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.read(move |db| files::get(db, &user, &id)).await
+    }
+
+    async fn files(&self, user: &str, page: &PageRequest) -> Result<Page<FileRow>, StoreError> {
+        let (user, page) = (user.to_owned(), page.clone());
+        self.read(move |db| files::list(db, &user, &page)).await
+    }
+
+    async fn remove_file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.write(Power, move |db| files::remove(db, &user, &id)).await
+    }
+
+    async fn blobs_in_use(&self, hashes: &[String]) -> Result<HashSet<String>, StoreError> {
+        let hashes = hashes.to_vec();
+        self.read(move |db| files::blobs_in_use(db, &hashes)).await
+    }
+
+    async fn append_raw(
+        &self,
+        user: &str,
+        id: &RawId,
+        bytes: &[u8],
+        now: i64,
+    ) -> Result<Option<RawExtent>, StoreError> {
+        let (limits, user, id, bytes) = (self.catalog_limits(), user.to_owned(), id.clone(), bytes.to_vec());
+        self.write(Process, move |db| raw::append(db, &limits, &user, &id, &bytes, now)).await
+    }
+
+    async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
+        let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
+        self.read(move |db| raw::of_turn(db, &user, &turn_id)).await
+    }
+
+    async fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
+        let (user, id) = (user.to_owned(), id.clone());
+        self.read(move |db| raw::get(db, &user, &id)).await
+    }
+}

@@ -1,0 +1,354 @@
+//! Turns: begun, ended, found again.
+
+use super::rows::{exists, optional_json, to_json, to_sql};
+use super::{conversations, search};
+use crate::catalog::texts::{check_id, preview, without_nul};
+use crate::catalog::{
+    CatalogLimits, Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Page, PageRequest, Parent,
+    PathTurn, Place, RUNNING, TurnEnd, TurnFilter, TurnPlace, TurnRow, TurnSummary,
+};
+use crate::error::StoreError;
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+
+/// All of a turn.
+const WHOLE: &str = "SELECT t.*, b.input_text, b.stored, e.adds, e.text, e.usage
+    FROM turn t JOIN turn_begin b ON b.n = t.n LEFT JOIN turn_end e ON e.n = t.n";
+
+/// A turn in short. The texts are cut to their previews when they have been read, which are at most 4 bytes a character.
+const SHORT: &str = "SELECT t.*, substr(b.input_text, 1, 200) AS input, substr(e.text, 1, 200) AS answer
+    FROM turn t JOIN turn_begin b ON b.n = t.n LEFT JOIN turn_end e ON e.n = t.n";
+
+pub(super) fn create(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    turn: &NewTurn,
+) -> Result<Created, StoreError> {
+    check_id("user", user)?;
+    check_id("turn_id", &turn.id)?;
+    if let Some(key) = &turn.idempotency {
+        check_id("idempotency_key", &key.key)?;
+        forget_keys(db, turn.created_at)?;
+        if let Some(before) = of_key(db, user, key, turn.created_at)? {
+            return Ok(before);
+        }
+    }
+    let (conversation_id, parent) = match &turn.place {
+        TurnPlace::Alone => (None, None),
+        TurnPlace::NewConversation { id, title } => {
+            conversations::insert(db, limits, user, id, title.as_deref(), turn.created_at)?;
+            (Some(id.as_str()), None)
+        }
+        TurnPlace::In { conversation_id, parent } => {
+            if let Some(refused) = refused(db, limits, user, conversation_id, parent.as_ref())? {
+                return Ok(refused);
+            }
+            (Some(conversation_id.as_str()), parent.as_ref())
+        }
+    };
+    let input_text = without_nul(&turn.input_text);
+    let n = insert(
+        db,
+        user,
+        conversation_id,
+        &Begin {
+            id: &turn.id,
+            parent,
+            message_id: &turn.message_id,
+            agent: &turn.agent,
+            model: turn.model.as_deref(),
+            mode: turn.mode.as_deref(),
+            stored: &turn.stored,
+            input_text: &input_text,
+            created_at: turn.created_at,
+        },
+    )?;
+    search::index_input(db, n, &input_text)?;
+    if let Some(key) = &turn.idempotency {
+        db.prepare_cached(
+            "INSERT INTO idempotency (user_id, key, body_hash, turn_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![user, key.key, key.body_hash, turn.id, turn.created_at])?;
+    }
+    let mut uses = db.prepare_cached(
+        "INSERT OR IGNORE INTO file_use (turn_id, file_id) SELECT ?1, id FROM file WHERE id = ?2 AND user_id = ?3",
+    )?;
+    for file in &turn.files {
+        uses.execute(params![turn.id, file, user])?;
+    }
+    if let Some(conversation_id) = conversation_id {
+        conversations::grown(db, limits, conversation_id, &turn.id, &input_text, turn.created_at)?;
+    }
+    Ok(Created::New)
+}
+
+/// Why a turn cannot begin in a conversation.
+fn refused(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    conversation_id: &str,
+    parent: Option<&Parent>,
+) -> Result<Option<Created>, StoreError> {
+    let turns: Option<i64> = db
+        .prepare_cached("SELECT turns FROM conversation WHERE id = ?1 AND user_id = ?2")?
+        .query_row([conversation_id, user], |row| row.get(0))
+        .optional()?;
+    let Some(turns) = turns else { return Ok(Some(Created::NoConversation)) };
+    if let Some(parent) = parent {
+        let there = db
+            .prepare_cached("SELECT 1 FROM turn WHERE id = ?1 AND conversation_id = ?2 AND user_id = ?3")?
+            .exists([&parent.turn_id, conversation_id, user])?;
+        if !there {
+            return Ok(Some(Created::NoParent));
+        }
+    }
+    if let Some(turn_id) = running_in(db, conversation_id)? {
+        return Ok(Some(Created::ConversationBusy { turn_id }));
+    }
+    let max = limits.conversation_turns_max;
+    if u64::try_from(turns).unwrap_or_default() >= max {
+        return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
+    }
+    Ok(None)
+}
+
+pub(super) fn running_in(db: &Connection, conversation_id: &str) -> Result<Option<String>, StoreError> {
+    Ok(db
+        .prepare_cached("SELECT id FROM turn WHERE conversation_id = ?1 AND ended_at IS NULL")?
+        .query_row([conversation_id], |row| row.get(0))
+        .optional()?)
+}
+
+pub(super) struct Begin<'a> {
+    pub id: &'a str,
+    pub parent: Option<&'a Parent>,
+    pub message_id: &'a str,
+    pub agent: &'a str,
+    pub model: Option<&'a str>,
+    pub mode: Option<&'a str>,
+    pub stored: &'a str,
+    pub input_text: &'a str,
+    pub created_at: i64,
+}
+
+/// Returns the number of the row.
+pub(super) fn insert(
+    db: &Connection,
+    user: &str,
+    conversation_id: Option<&str>,
+    begin: &Begin<'_>,
+) -> Result<i64, StoreError> {
+    let parent_seq =
+        begin.parent.and_then(|parent| parent.seq).map(|seq| to_sql("parent_seq", seq)).transpose()?;
+    db.prepare_cached(
+        "INSERT INTO turn (id, user_id, conversation_id, parent_id, parent_seq, message_id, agent, model, mode, status,
+            created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?
+    .execute(params![
+        begin.id,
+        user,
+        conversation_id,
+        begin.parent.map(|parent| &parent.turn_id),
+        parent_seq,
+        begin.message_id,
+        begin.agent,
+        begin.model,
+        begin.mode,
+        RUNNING,
+        begin.created_at,
+    ])
+    .map_err(exists("turn"))?;
+    let n = db.last_insert_rowid();
+    db.prepare_cached("INSERT INTO turn_begin (n, input_text, stored) VALUES (?1, ?2, ?3)")?
+        .execute(params![n, begin.input_text, begin.stored])?;
+    Ok(n)
+}
+
+pub(super) fn of_key(
+    db: &Connection,
+    user: &str,
+    key: &Idempotency,
+    now: i64,
+) -> Result<Option<Created>, StoreError> {
+    let before: Option<(String, String)> = db
+        .prepare_cached(
+            "SELECT body_hash, turn_id FROM idempotency WHERE user_id = ?1 AND key = ?2 AND created_at > ?3",
+        )?
+        .query_row(params![user, key.key, now.saturating_sub(IDEMPOTENCY_MS)], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((body_hash, turn_id)) = before else { return Ok(None) };
+    if body_hash != key.body_hash {
+        return Ok(Some(Created::OtherBody));
+    }
+    Ok(get(db, user, &turn_id)?.map(|turn| Created::Same(Box::new(turn))))
+}
+
+/// Keys that are known no more make room.
+fn forget_keys(db: &Connection, now: i64) -> Result<(), StoreError> {
+    db.prepare_cached("DELETE FROM idempotency WHERE created_at <= ?1")?
+        .execute([now.saturating_sub(IDEMPOTENCY_MS)])?;
+    Ok(())
+}
+
+pub(super) fn get(db: &Connection, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError> {
+    Ok(db
+        .prepare_cached(&format!("{WHOLE} WHERE t.id = ?1 AND t.user_id = ?2"))?
+        .query_row([turn_id, user], whole)
+        .optional()?)
+}
+
+pub(super) fn end(db: &Connection, user: &str, turn_id: &str, end: &TurnEnd) -> Result<bool, StoreError> {
+    if end.status == RUNNING {
+        return Err(StoreError::invalid("status", "a turn that runs has not ended"));
+    }
+    let ended: Option<(i64, Option<String>)> = db
+        .prepare_cached(
+            "UPDATE turn SET status = ?3, ended_at = ?4 WHERE id = ?1 AND user_id = ?2 AND ended_at IS NULL
+             RETURNING n, conversation_id",
+        )?
+        .query_row(params![turn_id, user, end.status, end.ended_at], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((n, conversation_id)) = ended else { return Ok(false) };
+    insert_end(db, n, end)?;
+    if let Some(conversation_id) = conversation_id {
+        conversations::touched(db, &conversation_id, end.ended_at)?;
+    }
+    Ok(true)
+}
+
+pub(super) fn insert_end(db: &Connection, n: i64, end: &TurnEnd) -> Result<(), StoreError> {
+    let text = without_nul(&end.text);
+    let usage = end.usage.as_ref().map(to_json).transpose()?;
+    db.prepare_cached("INSERT INTO turn_end (n, adds, text, usage) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![n, end.adds, text, usage])?;
+    search::index_answer(db, n, &text)
+}
+
+pub(super) fn list(
+    db: &Connection,
+    user: &str,
+    filter: &TurnFilter,
+    page: &PageRequest,
+) -> Result<Page<TurnSummary>, StoreError> {
+    let place = page.place()?;
+    let mut query = db.prepare_cached(&format!(
+        "{SHORT} WHERE t.user_id = :user
+            AND (:conversation IS NULL OR t.conversation_id = :conversation)
+            AND (:agent IS NULL OR t.agent = :agent)
+            AND (:status IS NULL OR t.status = :status)
+            AND (:at IS NULL OR (t.created_at, t.id) < (:at, :id))
+         ORDER BY t.created_at DESC, t.id DESC LIMIT :rows"
+    ))?;
+    let rows = query.query_map(
+        named_params! {
+            ":user": user,
+            ":conversation": filter.conversation_id,
+            ":agent": filter.agent,
+            ":status": filter.status,
+            ":at": place.as_ref().map(|place| place.at),
+            ":id": place.as_ref().map(|place| &place.id),
+            ":rows": page.rows() + 1,
+        },
+        short,
+    )?;
+    let turns = rows.collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::of(turns, page.rows(), |turn| Place { at: turn.created_at, id: turn.id.clone() }))
+}
+
+pub(super) fn tree(
+    db: &Connection,
+    user: &str,
+    conversation_id: &str,
+) -> Result<Vec<TurnSummary>, StoreError> {
+    let mut query = db.prepare_cached(&format!(
+        "{SHORT} WHERE t.conversation_id = ?1 AND t.user_id = ?2 ORDER BY t.created_at, t.n"
+    ))?;
+    Ok(query.query_map([conversation_id, user], short)?.collect::<Result<_, _>>()?)
+}
+
+/// The way is walked from the turn to the beginning; where a turn is cut, its successor on the way says.
+pub(super) fn path(db: &Connection, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError> {
+    let mut query = db.prepare_cached(
+        "WITH RECURSIVE way (n, id, parent_id, parent_seq, cut_at, length) AS (
+            SELECT n, id, parent_id, parent_seq, NULL, 1 FROM turn WHERE id = ?1 AND user_id = ?2
+            UNION ALL
+            SELECT t.n, t.id, t.parent_id, t.parent_seq, way.parent_seq, way.length + 1
+            FROM way JOIN turn t ON t.id = way.parent_id AND t.user_id = ?2
+         )
+         SELECT way.id, way.cut_at, e.adds FROM way LEFT JOIN turn_end e ON e.n = way.n ORDER BY way.length DESC",
+    )?;
+    let turns = query.query_map([turn_id, user], |row| {
+        Ok(PathTurn {
+            id: row.get("id")?,
+            cut_at: super::rows::optional_unsigned(row, "cut_at")?,
+            adds: row.get("adds")?,
+        })
+    })?;
+    Ok(turns.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn open(db: &Connection) -> Result<Vec<OpenTurn>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT t.id, t.user_id, t.conversation_id, b.stored FROM turn t JOIN turn_begin b ON b.n = t.n
+         WHERE t.ended_at IS NULL ORDER BY t.n",
+    )?;
+    let turns = query.query_map([], |row| {
+        Ok(OpenTurn { id: row.get(0)?, user: row.get(1)?, conversation_id: row.get(2)?, stored: row.get(3)? })
+    })?;
+    Ok(turns.collect::<Result<_, _>>()?)
+}
+
+fn parent(row: &Row<'_>) -> rusqlite::Result<Option<Parent>> {
+    let Some(turn_id) = row.get("parent_id")? else { return Ok(None) };
+    Ok(Some(Parent { turn_id, seq: super::rows::optional_unsigned(row, "parent_seq")? }))
+}
+
+fn whole(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
+    let ended_at: Option<i64> = row.get("ended_at")?;
+    let end = match ended_at {
+        None => None,
+        Some(ended_at) => Some(TurnEnd {
+            status: row.get("status")?,
+            adds: row.get("adds")?,
+            text: row.get("text")?,
+            usage: optional_json(row, "usage")?,
+            ended_at,
+        }),
+    };
+    Ok(TurnRow {
+        id: row.get("id")?,
+        user: row.get("user_id")?,
+        conversation_id: row.get("conversation_id")?,
+        parent: parent(row)?,
+        message_id: row.get("message_id")?,
+        stored: row.get("stored")?,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        mode: row.get("mode")?,
+        input_text: row.get("input_text")?,
+        created_at: row.get("created_at")?,
+        end,
+    })
+}
+
+fn short(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
+    let input: String = row.get("input")?;
+    let answer: Option<String> = row.get("answer")?;
+    Ok(TurnSummary {
+        id: row.get("id")?,
+        conversation_id: row.get("conversation_id")?,
+        parent: parent(row)?,
+        message_id: row.get("message_id")?,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        input: preview(&input),
+        answer: preview(&answer.unwrap_or_default()),
+        status: row.get("status")?,
+        created_at: row.get("created_at")?,
+        ended_at: row.get("ended_at")?,
+    })
+}

@@ -1,0 +1,161 @@
+//! Ownership is in every query: what is another user's is absent. R: R3
+
+use super::*;
+use serde_json::json;
+use std::collections::BTreeSet;
+use throughline_store::StoreError;
+
+/// Methods for the server itself, of all users at once.
+const FOR_THE_SERVER: [&str; 5] = ["open_turns", "forget_before", "key", "touch_key", "blobs_in_use"];
+
+/// Everything of Ann's that a user can see.
+async fn world(store: &Opened) -> String {
+    let catalog = &store.catalog;
+    let page = PageRequest::first();
+    let raw = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
+    let seen = (
+        (catalog.turn(ANN, "t").await, catalog.turn(ANN, "open").await, catalog.path(ANN, "t2").await),
+        (catalog.conversation(ANN, "c").await, catalog.tree(ANN, "c").await),
+        catalog.conversations(ANN, None, &page).await,
+        catalog.search(ANN, "secret", &page).await,
+        catalog.calls(ANN, &CallFilter::default(), &page).await,
+        catalog.documents(ANN, DocumentKind::Agent).await,
+        catalog.remembered(ANN, Some("c")).await,
+        catalog.keys(ANN).await,
+        catalog.files(ANN, &page).await,
+        (catalog.raw_of_turn(ANN, "t").await, catalog.raw(ANN, &raw).await),
+    );
+    format!("{seen:#?}")
+}
+
+async fn furnish(store: &Opened) {
+    let catalog = &store.catalog;
+    catalog.add_file(ANN, file("f", "h", 1)).await.unwrap();
+    let key = Some(Idempotency { key: "idem".into(), body_hash: "b".into() });
+    store
+        .told(
+            ANN,
+            said(NewTurn { idempotency: key, files: vec!["f".into()], ..first("t", "c", 10) }, "secret"),
+            "secret",
+        )
+        .await;
+    store.told(ANN, next("t2", "c", Some(Parent::whole("t")), 20), "more").await;
+    store.begin(ANN, alone("open", 30)).await;
+    catalog.put_calls(ANN, vec![call("t", 1, 11)]).await.unwrap();
+    let agent = NewDocument {
+        kind: DocumentKind::Agent,
+        name: "helper".into(),
+        body: json!("secret"),
+        expect: Expect::Anything,
+        now: 1,
+    };
+    catalog.put_document(ANN, agent).await.unwrap();
+    for conversation_id in [None, Some("c".to_owned())] {
+        let answer = NewRemembered { conversation_id, about: "x".into(), answer: json!("secret"), at: 1 };
+        catalog.remember(ANN, answer).await.unwrap();
+    }
+    catalog.add_key(ANN, key_of_ann()).await.unwrap();
+    let raw = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
+    catalog.append_raw(ANN, &raw, b"secret", 1).await.unwrap();
+}
+
+fn key_of_ann() -> KeyRow {
+    key(ANN, "k", 1)
+}
+
+/// Calls each method as Bob about what is Ann's. `sees` is told the name of each method.
+async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
+    let catalog = &store.catalog;
+    let before = world(store).await;
+    let answer = catalog.remembered(ANN, None).await.unwrap()[0].number;
+    let page = PageRequest::first();
+    let raw = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
+    let idempotency = Idempotency { key: "idem".into(), body_hash: "b".into() };
+    let agent = DocumentKind::Agent;
+    macro_rules! row {
+        ($method:ident($($given:expr),*) => $expected:pat $(if $guard:expr)?) => {{
+            let got = catalog.$method(BOB, $($given),*).await;
+            assert!(matches!(&got, $expected $(if $guard)?), "{}: {got:?}", stringify!($method));
+            assert_eq!(world(store).await, before, "{} has changed something", stringify!($method));
+            sees(stringify!($method));
+        }};
+    }
+    // Whatever Bob begins has ids of his own; about Ann's he is told that they are taken or absent.
+    row!(create_turn(next("b1", "c", None, 50)) => Ok(Created::NoConversation));
+    row!(create_turn(next("b1", "c", Some(Parent::whole("t")), 50)) => Ok(Created::NoConversation));
+    row!(create_turn(NewTurn { files: vec!["f".into()], idempotency: Some(idempotency.clone()), ..alone("bobs", 50) }) => Ok(Created::New));
+    row!(turn("t") => Ok(None));
+    row!(turn_of_key(&Idempotency { body_hash: "other".into(), ..idempotency.clone() }, 11) => Ok(Some(Created::OtherBody)));
+    row!(end_turn("open", ended("by bob", 99)) => Ok(false));
+    row!(turns(&TurnFilter { conversation_id: Some("c".into()), ..TurnFilter::default() }, &page) => Ok(page) if page.items.is_empty());
+    row!(delete_turn("t2") => Ok(Removed::Absent));
+    row!(create_conversation(NewConversation { id: "c".into(), title: None, created_at: 1 }) => Err(StoreError::Exists { .. }));
+    row!(conversation("c") => Ok(None));
+    row!(conversations(None, &page) => Ok(page) if page.items.is_empty());
+    row!(conversations(Some("secret"), &page) => Ok(page) if page.items.is_empty());
+    row!(conversations(Some("se"), &page) => Ok(page) if page.items.is_empty());
+    row!(search("secret", &page) => Ok(page) if page.items.is_empty());
+    row!(search("se", &page) => Ok(page) if page.items.is_empty());
+    row!(rename("c", "mine", 99) => Ok(false));
+    row!(set_leaf("c", "t") => Ok(false));
+    row!(tree("c") => Ok(turns) if turns.is_empty());
+    row!(path("t2") => Ok(turns) if turns.is_empty());
+    row!(delete_conversation("c") => Ok(Removed::Absent));
+    row!(import(Imported {
+        conversation: ConversationRow { id: "b2".into(), ..store.summary(ANN, "c").await.conversation },
+        turns: vec![store.turn_row(ANN, "t").await],
+        calls: Vec::new(),
+    }) => Err(StoreError::Exists { what: "turn" } | StoreError::Invalid { .. }));
+    row!(put_calls(vec![CallRow { status: "error".into(), ..call("t", 1, 99) }]) => Ok(0));
+    row!(call("t", "t.1") => Ok(None));
+    row!(calls(&CallFilter { turn_id: Some("t".into()), ..CallFilter::default() }, &page) => Ok(page) if page.items.is_empty());
+    row!(count_calls(&CallFilter::default()) => Ok(counts) if *counts == CallCounts::default());
+    row!(document(agent, "helper") => Ok(None));
+    row!(documents(agent) => Ok(documents) if documents.is_empty());
+    row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), expect: Expect::Version(1), now: 9 }) => Ok(Put::Conflict(None)));
+    row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), expect: Expect::Absent, now: 9 }) => Ok(Put::Done(_)));
+    row!(remove_document(agent, "helper") => Ok(Some(document)) if document.body == json!(1));
+    row!(remembered(Some("c")) => Ok(answers) if answers.is_empty());
+    row!(remember(NewRemembered { conversation_id: Some("c".into()), about: "x".into(), answer: json!(1), at: 9 }) => Ok(None));
+    row!(remember(NewRemembered { conversation_id: None, about: "x".into(), answer: json!(1), at: 9 }) => Ok(Some(_)));
+    row!(forget_remembered(answer) => Ok(None));
+    row!(add_key(key_of_ann()) => Err(StoreError::Invalid { .. }));
+    row!(add_key(KeyRow { user: BOB.into(), ..key_of_ann() }) => Err(StoreError::Exists { .. }));
+    row!(keys() => Ok(keys) if keys.is_empty());
+    row!(revoke_key("k", 99) => Ok(false));
+    row!(add_file(file("f", "h", 1)) => Err(StoreError::Exists { .. }));
+    row!(add_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
+    row!(file("f") => Ok(None));
+    row!(files(&page) => Ok(page) if page.items.is_empty());
+    row!(remove_file("f") => Ok(None));
+    row!(append_raw(&raw, b"x", 99) => Ok(None));
+    row!(raw_of_turn("t") => Ok(rows) if rows.is_empty());
+    row!(raw(&raw) => Ok(None));
+}
+
+// R: R3
+pub async fn another_user_sees_nothing_and_changes_nothing(store: &Opened) {
+    furnish(store).await;
+    walk_as_bob(store, |_| {}).await;
+    // Ann's file was named in Bob's turn; it is not his, so it goes when Ann's conversation goes.
+    let removed = store.catalog.delete_conversation(ANN, "c").await.unwrap();
+    assert!(matches!(removed, Removed::Gone(gone) if gone.blobs == ["h"]));
+}
+
+// R: R3
+pub async fn every_method_is_in_the_matrix(store: &Opened) {
+    furnish(store).await;
+    let mut walked = BTreeSet::from(FOR_THE_SERVER);
+    walk_as_bob(store, |method| walked.extend([method])).await;
+    let contract = include_str!("../../src/catalog/mod.rs");
+    let methods: BTreeSet<&str> = contract
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("async fn "))
+        .filter_map(|line| line.split('(').next())
+        .collect();
+    assert!(methods.len() > 40, "the contract has been found");
+    assert_eq!(walked, methods);
+    for method in FOR_THE_SERVER {
+        assert!(!contract.contains(&format!("async fn {method}(&self, user: &str")), "{method} has a user");
+    }
+}

@@ -1,0 +1,52 @@
+use super::*;
+
+fn answer(step: u32, attempt: u32) -> RawId {
+    RawId { turn_id: "a".into(), step, attempt }
+}
+
+// R: S5
+pub async fn pieces_become_one_answer(store: &Opened) {
+    let catalog = &store.catalog;
+    store.begin(ANN, alone("a", 1)).await;
+    let whole = Ok(Some(RawExtent::Whole));
+    for (id, bytes) in [
+        (answer(1, 1), &b"data: \0\xff"[..]),
+        (answer(2, 1), b"second"),
+        (answer(1, 2), b"again"),
+        (answer(1, 1), b""),
+        (answer(1, 1), b"\n\n"),
+    ] {
+        assert_eq!(catalog.append_raw(ANN, &id, bytes, 7).await, whole);
+    }
+    assert_eq!(catalog.raw(ANN, &answer(1, 1)).await, Ok(Some(b"data: \0\xff\n\n".to_vec())));
+    assert_eq!(catalog.raw(ANN, &answer(1, 2)).await, Ok(Some(b"again".to_vec())));
+    assert_eq!(catalog.raw(ANN, &answer(3, 1)).await, Ok(None));
+    let row = |step, attempt, bytes| RawRow {
+        id: answer(step, attempt),
+        bytes,
+        extent: RawExtent::Whole,
+        created_at: 7,
+    };
+    assert_eq!(catalog.raw_of_turn(ANN, "a").await, Ok(vec![row(1, 1, 10), row(1, 2, 5), row(2, 1, 6)]));
+    let absent = RawId { turn_id: "absent".into(), ..answer(1, 1) };
+    assert_eq!(catalog.append_raw(ANN, &absent, b"x", 1).await, Ok(None));
+}
+
+// R: R2 `raw_attempt_bytes_max`, `raw_turn_bytes_max`
+pub async fn the_beginning_of_what_is_too_long(store: &Opened) {
+    let catalog = &store.catalog;
+    store.begin(ANN, alone("a", 1)).await;
+    let append =
+        async |id: RawId, bytes: &[u8]| catalog.append_raw(ANN, &id, bytes, 1).await.unwrap().unwrap();
+    assert_eq!(append(answer(1, 1), b"1234567").await, RawExtent::Whole);
+    assert_eq!(append(answer(1, 1), b"890abc").await, RawExtent::Beginning);
+    assert_eq!(append(answer(1, 1), b"d").await, RawExtent::Beginning, "no gap in the middle");
+    assert_eq!(catalog.raw(ANN, &answer(1, 1)).await, Ok(Some(b"1234567890".to_vec())));
+    // The turn has room for five more.
+    assert_eq!(append(answer(2, 1), b"123456").await, RawExtent::Beginning);
+    assert_eq!(catalog.raw(ANN, &answer(2, 1)).await, Ok(Some(b"12345".to_vec())));
+    assert_eq!(append(answer(3, 1), b"1").await, RawExtent::Beginning);
+    assert_eq!(catalog.raw(ANN, &answer(3, 1)).await, Ok(Some(Vec::new())));
+    let extents = catalog.raw_of_turn(ANN, "a").await.unwrap();
+    assert!(extents.iter().all(|row| row.extent == RawExtent::Beginning));
+}

@@ -1,0 +1,142 @@
+use super::*;
+use throughline_store::StoreError;
+
+async fn found(store: &Opened, text: &str) -> Vec<(String, HitPart)> {
+    let hits = store.catalog.search(ANN, text, &PageRequest::first()).await.unwrap();
+    hits.items.into_iter().map(|hit| (hit.turn_id.unwrap_or(hit.conversation_id), hit.part)).collect()
+}
+
+async fn listed(store: &Opened, text: &str) -> Vec<String> {
+    let page = store.catalog.conversations(ANN, Some(text), &PageRequest::first()).await.unwrap();
+    page.items.into_iter().map(|item| item.conversation.id).collect()
+}
+
+fn hits(expected: &[(&str, HitPart)]) -> Vec<(String, HitPart)> {
+    expected.iter().map(|&(id, part)| (id.to_owned(), part)).collect()
+}
+
+// R: S4
+pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
+    let catalog = &store.catalog;
+    let titled =
+        |id: &str, title: &str| TurnPlace::NewConversation { id: id.into(), title: Some(title.into()) };
+    let turn =
+        said(NewTurn { place: titled("c1", "Weather"), ..alone("t1", 10) }, "What is the WEATHER like?");
+    store.told(ANN, turn, "Sunny, with a light breeze.").await;
+    let turn = said(NewTurn { place: titled("c2", "天氣預報"), ..alone("t2", 20) }, "今天天氣如何?");
+    store.told(ANN, turn, "今天晴朗,適合散步。").await;
+    let turn = said(NewTurn { place: titled("c3", "Разное"), ..alone("t3", 30) }, "ЖАРА");
+    store.told(ANN, turn, "Rien de spécial à Zürich").await;
+    let turn = said(NewTurn { place: titled("c4", "Weather"), ..alone("t4", 40) }, "weather weather");
+    store.told(BOB, turn, "sunny").await;
+    // What stands in no conversation is not searched.
+    store.told(ANN, said(alone("t5", 50), "weather"), "sunny").await;
+
+    use HitPart::{Answer, Input, Title};
+    let check = async |text: &str, expected: &[(&str, HitPart)], conversations: &[&str]| {
+        assert_eq!(found(store, text).await, hits(expected), "{text}");
+        assert_eq!(listed(store, text).await, conversations, "{text}");
+    };
+    check("weather", &[("t1", Input), ("c1", Title)], &["c1"]).await;
+    check("EATHE", &[("t1", Input), ("c1", Title)], &["c1"]).await;
+    check("  light breeze  ", &[("t1", Answer)], &["c1"]).await;
+    check("天氣如", &[("t2", Input)], &["c2"]).await;
+    check("天氣", &[("t2", Input), ("c2", Title)], &["c2"]).await;
+    check("晴", &[("t2", Answer)], &["c2"]).await;
+    check("жара", &[("t3", Input)], &["c3"]).await;
+    check("zürich", &[("t3", Answer)], &["c3"]).await;
+    check("un", &[("t1", Answer)], &["c1"]).await;
+    check("light  breeze", &[], &[]).await;
+    check("snow", &[], &[]).await;
+    // Blanks look for nothing, and keep nothing out of a list.
+    check(" \t", &[], &["c3", "c2", "c1"]).await;
+
+    let hit = catalog.search(ANN, "BREEZE", &PageRequest::first()).await.unwrap().items.remove(0);
+    assert_eq!((hit.conversation_id.as_str(), hit.title.as_str(), hit.at), ("c1", "Weather", 10));
+    assert_eq!(hit.snippet, "Sunny, with a light breeze.");
+}
+
+// R: S4
+pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
+    store
+        .told(ANN, said(first("t1", "c1", 10), "100% of a_b and \"quoted\" (x OR y) NEAR* \\ ^end"), "")
+        .await;
+    store.told(ANN, said(first("t2", "c2", 20), "nothing of the kind: aXb, 1000"), "").await;
+    // The input is the title, too.
+    let check = async |text: &str, conversations: &[&str]| {
+        assert_eq!(listed(store, text).await, conversations, "{text}");
+        let in_inputs: Vec<_> =
+            found(store, text).await.into_iter().filter(|(_, part)| *part == HitPart::Input).collect();
+        assert_eq!(in_inputs.len(), conversations.len(), "{text}");
+    };
+    for text in
+        ["0%", "%", "_", "\\", "a_b", "\"quoted\"", "\"qu", "x OR y", "NEAR*", "(x ", "^end", "100% of"]
+    {
+        check(text, &["c1"]).await;
+    }
+    for text in [
+        "%%%%",
+        "_________",
+        "a%b",
+        "1_0",
+        "* OR *",
+        "text:x",
+        "-nothing",
+        "NEAR(x y)",
+        "'; DROP TABLE turn;--",
+    ] {
+        check(text, &[]).await;
+    }
+    check("of", &["c2", "c1"]).await;
+    let bomb = "%_".repeat(400);
+    check(&bomb, &[]).await;
+    check("a\0b", &[]).await;
+}
+
+// R: S4
+pub async fn hits_come_page_by_page(store: &Opened) {
+    let catalog = &store.catalog;
+    for n in 0..5 {
+        let turn = said(first(&format!("t{n}"), &format!("c{n}"), 100 + n / 2), "a needle in the hay");
+        store.told(ANN, turn, "another needle, and the na").await;
+    }
+    for text in ["needle", "n"] {
+        let whole = walk(200, |page| async move { catalog.search(ANN, text, &page).await }).await;
+        assert_eq!(whole.len(), 15, "title, input and answer of each");
+        assert!(whole.is_sorted_by_key(|hit| -hit.at), "newest first");
+        for rows in [1, 2, 4, 14, 15] {
+            let pages = walk(rows, |page| async move { catalog.search(ANN, text, &page).await }).await;
+            assert_eq!(pages, whole, "{text}, {rows} a page");
+        }
+    }
+}
+
+// R: S4
+pub async fn what_is_gone_is_not_found(store: &Opened) {
+    let catalog = &store.catalog;
+    store.told(ANN, said(first("a", "c", 1), "alpha input"), "alpha answer").await;
+    store.told(ANN, said(next("b", "c", Some(Parent::whole("a")), 2), "beta input"), "beta answer").await;
+    assert_eq!(found(store, "alpha").await.len(), 3);
+    assert_eq!(catalog.rename(ANN, "c", "gamma", 3).await, Ok(true));
+    assert_eq!(found(store, "alpha").await.len(), 2);
+    assert_eq!(listed(store, "gamma").await, ["c"]);
+    assert!(matches!(catalog.delete_turn(ANN, "b").await, Ok(Removed::Gone(_))));
+    assert_eq!(found(store, "beta").await, []);
+    assert!(matches!(catalog.delete_conversation(ANN, "c").await, Ok(Removed::Gone(_))));
+    for text in ["alpha", "gamma", "al", "ga"] {
+        assert_eq!(found(store, text).await, [], "{text}");
+        assert_eq!(listed(store, text).await, [""; 0], "{text}");
+    }
+}
+
+// R: R2 `search_chars_max`
+pub async fn so_long(store: &Opened) {
+    let over = StoreError::OverLimit { limit: "search_chars_max", max: 5 };
+    let page = PageRequest::first();
+    assert_eq!(store.catalog.search(ANN, "12345", &page).await.map(|page| page.items), Ok(Vec::new()));
+    assert_eq!(store.catalog.search(ANN, "123456", &page).await, Err(over.clone()));
+    assert_eq!(store.catalog.conversations(ANN, Some("123456"), &page).await, Err(over.clone()));
+    let filter = CallFilter { text: Some("123456".into()), ..CallFilter::default() };
+    assert_eq!(store.catalog.calls(ANN, &filter, &page).await, Err(over.clone()));
+    assert_eq!(store.catalog.count_calls(ANN, &filter).await, Err(over));
+}
