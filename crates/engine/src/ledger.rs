@@ -31,7 +31,11 @@ pub(crate) fn request(record: &Record, setup: &TurnSetup, start: &TurnStart) -> 
 
 /// What the turn adds to the history so far; `None` while a call has no outcome.
 pub(crate) fn turn(record: &Record, start: &TurnStart) -> Option<Vec<Message>> {
-    let mut messages = vec![Message::User(start.input.clone())];
+    // A turn without input goes on where the history ends: with the outcome of a call, or an answer cut short.
+    let mut messages = match start.input.is_empty() {
+        true => Vec::new(),
+        false => vec![Message::User(start.input.clone())],
+    };
     for (number, step) in (1..).zip(&record.steps) {
         let mut calls: Vec<_> = record.calls.iter().filter(|call| call.step == number).collect();
         if calls.iter().any(|call| !call.is_closed()) {

@@ -70,7 +70,7 @@ pub struct TurnStart {
     pub message_id: MessageId,
     /// Seed of the only random thing here, the jitter of retries.
     pub nonce: u64,
-    /// What the user sent.
+    /// What the user sent. Empty = nothing new: the model is asked to go on where the history ends.
     pub input: Vec<UserPart>,
 }
 

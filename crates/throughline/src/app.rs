@@ -422,6 +422,11 @@ impl Throughline {
         self.plan().agents.values().cloned().collect()
     }
 
+    /// Who answers questions in turns that do not say it themselves.
+    pub fn approval(&self) -> &Approval {
+        &self.inner.approval
+    }
+
     /// Where answers are kept that always hold.
     pub fn memory(&self) -> &Arc<dyn Memory> {
         &self.inner.memory

@@ -20,7 +20,7 @@ mod upstream;
 mod world;
 
 use std::fmt;
-use throughline_engine::{Execution, StartRule, TurnStatus};
+use throughline_engine::{Event, Execution, StartRule, TurnStatus};
 
 /// What to simulate. The default draws everything from the seed.
 #[derive(Clone, Debug, Default)]
@@ -152,9 +152,18 @@ const TRACE_LINES: usize = 120;
 
 /// Simulates one turn.
 pub fn run(seed: u64, options: &Options) -> Result<Summary, Box<Failure>> {
+    logged(seed, options).map(|(summary, _)| summary)
+}
+
+/// The log of a simulated turn: for tests of what is made of logs.
+pub fn events(seed: u64) -> Result<Vec<Event>, Box<Failure>> {
+    logged(seed, &Options::default()).map(|(_, events)| events)
+}
+
+fn logged(seed: u64, options: &Options) -> Result<(Summary, Vec<Event>), Box<Failure>> {
     // The trace costs more than the run, so it is only written when it is needed: the second run is the first one.
     match world::simulate(seed, options, None) {
-        Ok(summary) => Ok(summary),
+        Ok(ended) => Ok(ended),
         Err(what) => {
             let mut trace = Vec::new();
             let again = world::simulate(seed, options, Some(&mut trace));

@@ -83,7 +83,7 @@ pub(super) fn simulate(
     seed: u64,
     options: &Options,
     trace: Option<&mut Vec<String>>,
-) -> Result<Summary, Broken> {
+) -> Result<(Summary, Vec<Event>), Broken> {
     let mut rng = Rng::new(seed);
     let plan = plan::draw(&mut rng, options);
     let mut out = Out::default();
@@ -136,7 +136,7 @@ pub(super) fn simulate(
 }
 
 impl World<'_> {
-    fn run(mut self) -> Result<Summary, Broken> {
+    fn run(mut self) -> Result<(Summary, Vec<Event>), Broken> {
         let mut happenings = 0;
         let mut late = 0;
         while let Some(((at, _), happening)) = self.next() {
@@ -665,7 +665,7 @@ impl World<'_> {
 
     // --- the end ---
 
-    fn end(mut self) -> Result<Summary, Broken> {
+    fn end(mut self) -> Result<(Summary, Vec<Event>), Broken> {
         if !self.turn.is_over() {
             return Err("nothing is left to happen and the turn is not over".into());
         }
@@ -712,7 +712,7 @@ impl World<'_> {
         self.summary.steered = self.checker.said() as u64;
         self.summary.virtual_ms = stats.wall_ms;
         self.summary.status = self.checker.over;
-        Ok(self.summary)
+        Ok((self.summary, self.log))
     }
 }
 

@@ -269,6 +269,11 @@ impl Upstream {
         &self.name
     }
 
+    /// The wire format that is spoken there.
+    pub fn speaks(&self) -> Dialect {
+        self.dialect
+    }
+
     /// The environment variable that should hold its key and does not.
     pub fn missing_key(&self) -> Option<&str> {
         match &self.key {

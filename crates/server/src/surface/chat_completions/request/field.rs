@@ -1,0 +1,95 @@
+//! A value of the request that knows where it stands.
+
+use crate::surface::chat_completions::Refusal;
+use serde_json::{Map, Value};
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub(super) struct Field<'a> {
+    value: &'a Value,
+    path: String,
+}
+
+impl<'a> Field<'a> {
+    /// The whole body.
+    pub(super) fn whole(value: &'a Value) -> Result<Self, Refusal> {
+        match value {
+            Value::Object(_) => Ok(Self { value, path: String::new() }),
+            _ => Err(Refusal::invalid("", "the body is no JSON object")),
+        }
+    }
+
+    pub(super) fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A member; absent and `null` are the same.
+    pub(super) fn get(&self, name: &str) -> Option<Field<'a>> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        let path = match self.path.is_empty() {
+            true => name.to_owned(),
+            false => format!("{}.{name}", self.path),
+        };
+        Some(Field { value, path })
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<Field<'a>, Refusal> {
+        self.get(name).ok_or_else(|| {
+            let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+            let message = format!("`{path}` is missing");
+            Refusal::invalid(path, message)
+        })
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self) -> Result<Vec<Field<'a>>, Refusal> {
+        let Value::Array(items) = self.value else { return Err(self.invalid("is no list")) };
+        let item = |(at, value)| Field { value, path: format!("{}[{at}]", self.path) };
+        Ok(items.iter().enumerate().map(item).collect())
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str, Refusal> {
+        self.value.as_str().ok_or_else(|| self.invalid("is no text"))
+    }
+
+    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Refusal> {
+        self.value.as_object().ok_or_else(|| self.invalid("is no object"))
+    }
+
+    /// A member that is true, false or absent.
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(field) => {
+                field.value.as_bool().map(Some).ok_or_else(|| field.invalid("is neither true nor false"))
+            }
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, Refusal> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(field) => field.value.as_f64().map(Some).ok_or_else(|| field.invalid("is no number")),
+        }
+    }
+
+    pub(super) fn count(&self, name: &str) -> Result<Option<u32>, Refusal> {
+        let Some(field) = self.get(name) else { return Ok(None) };
+        let count =
+            field.value.as_u64().and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0);
+        count.map(Some).ok_or_else(|| field.invalid("is no whole number above 0"))
+    }
+
+    /// `what` follows the name of the place.
+    pub(super) fn invalid(&self, what: impl std::fmt::Display) -> Refusal {
+        Refusal::invalid(self.path.clone(), format!("`{}` {what}", self.path))
+    }
+
+    pub(super) fn unsupported(&self, what: impl std::fmt::Display) -> Refusal {
+        Refusal::unsupported(self.path.clone(), format!("`{}` {what}", self.path))
+    }
+}

@@ -1,0 +1,384 @@
+//! Messages of OpenAI's forms as history: calls and their outcomes as pairs, which is the only form that a history has here.
+
+use super::field::Field;
+use crate::surface::chat_completions::Refusal;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use throughline_wire::{
+    Arguments, Call, CallKind, ClosedStep, Media, Message, Outcome, Output, RawArguments, UserPart,
+};
+
+/// What was said, oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Talk {
+    /// Everything but what is to be answered now.
+    pub history: Vec<Message>,
+    /// The user's last message; empty if the history ends with something else.
+    pub input: Vec<UserPart>,
+    /// Results of calls right before `input`, by id of the call: a turn may be waiting for them. `history` has them too.
+    pub answers: Vec<(String, Output)>,
+}
+
+/// A file that the user has uploaded before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadedFile {
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub media: Media,
+}
+
+/// The ids of all files that the messages speak of.
+pub fn files_wanted(body: &Value) -> Vec<String> {
+    let mut wanted = Vec::new();
+    let messages = body["messages"].as_array().into_iter().flatten();
+    for part in messages.flat_map(|message| message["content"].as_array().into_iter().flatten()) {
+        let ids = [&part["file"]["file_id"], &part["image_url"]["file_id"], &part["image_url"]["url"]];
+        let url = ids.into_iter().find_map(Value::as_str);
+        wanted.extend(url.and_then(file_id).map(str::to_owned));
+    }
+    wanted.sort();
+    wanted.dedup();
+    wanted
+}
+
+/// `file_…`, or the address of one of our files.
+fn file_id(text: &str) -> Option<&str> {
+    if text.starts_with("file_") || text.starts_with("file-") {
+        return Some(text);
+    }
+    let path = text.split_once("/v1/files/").map(|(_, rest)| rest)?;
+    path.split(['/', '?']).next().filter(|id| !id.is_empty())
+}
+
+type Files<'a> = &'a dyn Fn(&str) -> Option<UploadedFile>;
+
+/// Instructions and talk.
+pub(super) fn read(messages: &Field<'_>, file: Files<'_>) -> Result<(Option<String>, Talk), Refusal> {
+    let mut reader = Reader { file, instructions: Vec::new(), history: Vec::new(), open: None };
+    let items = messages.items()?;
+    if items.is_empty() {
+        return Err(messages.invalid("is empty"));
+    }
+    for message in &items {
+        reader.take(message)?;
+    }
+    reader.close()?;
+    let instructions = (!reader.instructions.is_empty()).then(|| reader.instructions.join("\n\n"));
+    let mut history = reader.history;
+    let input = match history.pop() {
+        Some(Message::User(parts)) => parts,
+        Some(other) => {
+            history.push(other);
+            Vec::new()
+        }
+        None => {
+            return Err(messages
+                .invalid("holds nothing to be answered")
+                .remedy("add a message of role `user`"));
+        }
+    };
+    let answers = match history.last() {
+        Some(Message::Step(step)) => step.calls.iter().map(|(call, outcome)| result(call, outcome)).collect(),
+        _ => Vec::new(),
+    };
+    Ok((instructions, Talk { history, input, answers }))
+}
+
+fn result(call: &Call, outcome: &Outcome) -> (String, Output) {
+    let output = match outcome {
+        Outcome::Done(output) => output.clone(),
+        _ => Output::default(),
+    };
+    (call.id.as_str().to_owned(), output)
+}
+
+struct Reader<'a> {
+    file: Files<'a>,
+    instructions: Vec<String>,
+    history: Vec<Message>,
+    /// The assistant's message whose results are being read.
+    open: Option<OpenStep>,
+}
+
+struct OpenStep {
+    step: ClosedStep,
+    calls: Vec<Call>,
+    outcomes: BTreeMap<String, Outcome>,
+    path: String,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
+        let role = message.required("role")?;
+        match role.text()? {
+            "tool" => return self.tool(message),
+            "assistant" => {
+                self.close()?;
+                self.assistant(message)?;
+            }
+            "user" => {
+                self.close()?;
+                let parts = self.user(&message.required("content")?)?;
+                if !parts.is_empty() {
+                    self.history.push(Message::User(parts));
+                }
+            }
+            // Wherever they stand: a turn has one place for them.
+            "system" | "developer" => {
+                let text = text_of(&message.required("content")?)?;
+                if !text.is_empty() {
+                    self.instructions.push(text);
+                }
+            }
+            "function" => {
+                return Err(role
+                    .unsupported("is the role of an older API")
+                    .remedy("send results with role `tool`"));
+            }
+            _ => return Err(role.invalid("is none of `system`, `developer`, `user`, `assistant`, `tool`")),
+        }
+        Ok(())
+    }
+
+    fn user(&self, content: &Field<'_>) -> Result<Vec<UserPart>, Refusal> {
+        if let Some(text) = content.value().as_str() {
+            return Ok(if text.is_empty() {
+                Vec::new()
+            } else {
+                vec![UserPart::Text { text: text.to_owned() }]
+            });
+        }
+        content.items()?.iter().map(|part| self.part(part)).collect()
+    }
+
+    fn part(&self, part: &Field<'_>) -> Result<UserPart, Refusal> {
+        let kind = part.required("type")?;
+        match kind.text()? {
+            "text" => Ok(UserPart::Text { text: part.required("text")?.text()?.to_owned() }),
+            "image_url" => self.image(&part.required("image_url")?),
+            "file" => self.file(&part.required("file")?),
+            "input_audio" => Err(kind
+                .unsupported("is sound, which cannot be sent to a model here")
+                .remedy("send what was said as text")),
+            _ => {
+                Err(kind.unsupported("is no kind of content that is known here: `text`, `image_url`, `file`"))
+            }
+        }
+    }
+
+    // R: T12
+    fn image(&self, image: &Field<'_>) -> Result<UserPart, Refusal> {
+        let url = match image.get("file_id") {
+            Some(id) => id,
+            None if image.value().is_string() => image.clone(),
+            None => image.required("url")?,
+        };
+        let text = url.text()?;
+        if let Some(data) = text.strip_prefix("data:") {
+            return Ok(UserPart::Image(media(&url, data)?));
+        }
+        if let Some(id) = file_id(text) {
+            return Ok(UserPart::Image(self.uploaded(&url, id)?.media));
+        }
+        // The server would fetch whatever a user or a page names.
+        Err(url.unsupported("is an address, and addresses are not fetched").code("remote_image").remedy(
+            "send the picture itself as a `data:` URL, or upload it with POST /v1/files and send its id",
+        ))
+    }
+
+    fn file(&self, file: &Field<'_>) -> Result<UserPart, Refusal> {
+        if let Some(id) = file.get("file_id") {
+            let UploadedFile { name, media } = self.uploaded(&id, id.text()?)?;
+            return Ok(match media.media_type.starts_with("image/") {
+                true => UserPart::Image(media),
+                false => UserPart::File { name, media },
+            });
+        }
+        let data = file.required("file_data")?;
+        let name = match file.get("filename") {
+            Some(name) => name.text()?.to_owned(),
+            None => "file".to_owned(),
+        };
+        let text = data.text()?;
+        let Some(rest) = text.strip_prefix("data:") else {
+            return Err(data.invalid("is no `data:` URL"));
+        };
+        Ok(UserPart::File { name, media: media(&data, rest)? })
+    }
+
+    fn uploaded(&self, place: &Field<'_>, id: &str) -> Result<UploadedFile, Refusal> {
+        (self.file)(id).ok_or_else(|| {
+            place
+                .invalid(format!("names a file that is not there: `{id}`"))
+                .remedy("upload it with POST /v1/files")
+        })
+    }
+
+    fn assistant(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
+        if message.get("function_call").is_some() {
+            return Err(message
+                .unsupported("has a `function_call`, of an older API")
+                .remedy("send `tool_calls`"));
+        }
+        let text = match message.get("content") {
+            Some(content) => without_pictures(&text_of(&content)?),
+            None => String::new(),
+        };
+        let refusal = match message.get("refusal") {
+            Some(refusal) => refusal.text()?,
+            None => "",
+        };
+        let thinking = match message.get("reasoning_content").or_else(|| message.get("reasoning")) {
+            Some(thinking) => thinking.value().as_str().unwrap_or_default().to_owned(),
+            None => String::new(),
+        };
+        let text = if text.is_empty() { refusal.to_owned() } else { text };
+        let calls = match message.get("tool_calls") {
+            Some(calls) => calls.items()?.iter().map(call_of).collect::<Result<Vec<_>, _>>()?,
+            None => Vec::new(),
+        };
+        let step = ClosedStep { thinking, text, ..ClosedStep::default() };
+        if let Some(twice) =
+            (1..calls.len()).find(|at| calls[..*at].iter().any(|call| call.id == calls[*at].id))
+        {
+            return Err(message.invalid(format!("has two calls with the id `{}`", calls[twice].id)));
+        }
+        if !calls.is_empty() {
+            let path = message.path().to_owned();
+            self.open = Some(OpenStep { step, calls, outcomes: BTreeMap::new(), path });
+        } else if !step.text.is_empty() {
+            self.history.push(Message::Step(step));
+        }
+        Ok(())
+    }
+
+    fn tool(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
+        let id_field = message.required("tool_call_id")?;
+        let id = id_field.text()?;
+        let Some(open) =
+            self.open.as_mut().filter(|open| open.calls.iter().any(|call| call.id.as_str() == id))
+        else {
+            return Err(message
+                .invalid(format!(
+                    "is the result of a call `{id}` that the assistant's message right before it does not have"
+                ))
+                .code("orphan_result")
+                .remedy("send the assistant's message with its `tool_calls` in front of their results"));
+        };
+        let output = Output::text(text_of(&message.required("content")?)?);
+        if open.outcomes.insert(id.to_owned(), Outcome::Done(output)).is_some() {
+            return Err(id_field
+                .invalid(format!("is the second result of call `{id}`"))
+                .code("second_result"));
+        }
+        Ok(())
+    }
+
+    /// Everything that follows is no result of the open calls.
+    fn close(&mut self) -> Result<(), Refusal> {
+        let Some(OpenStep { mut step, calls, mut outcomes, path }) = self.open.take() else { return Ok(()) };
+        let missing: Vec<_> = calls
+            .iter()
+            .map(|call| call.id.as_str())
+            .filter(|id| !outcomes.contains_key(*id))
+            .map(|id| format!("`{id}`"))
+            .collect();
+        if !missing.is_empty() {
+            let message = format!("no result follows for {}", missing.join(", "));
+            return Err(Refusal::invalid(path, message)
+                .code("missing_results")
+                .remedy("send one message of role `tool` for each call, right after the calls"));
+        }
+        for call in calls {
+            if let Some(outcome) = outcomes.remove(call.id.as_str()) {
+                step.calls.push((call, outcome));
+            }
+        }
+        self.history.push(Message::Step(step));
+        Ok(())
+    }
+}
+
+fn call_of(call: &Field<'_>) -> Result<Call, Refusal> {
+    let id = call.required("id")?.text()?;
+    let kind = match call.get("type") {
+        Some(kind) => kind.text()?,
+        None => "function",
+    };
+    let (kind, name, arguments) = match kind {
+        "custom" => {
+            let custom = call.required("custom")?;
+            let text = custom.required("input")?.text()?.to_owned();
+            let arguments = Arguments { value: Value::String(text.clone()), text, repairs: Vec::new() };
+            (CallKind::Custom, custom.required("name")?.text()?, Ok(arguments))
+        }
+        _ => {
+            let function = call.required("function")?;
+            let text = match function.get("arguments") {
+                Some(arguments) => arguments.text()?,
+                None => "",
+            };
+            let text = if text.trim().is_empty() { "{}" } else { text };
+            let arguments = match serde_json::from_str(text) {
+                Ok(value) => Ok(Arguments { text: text.to_owned(), value, repairs: Vec::new() }),
+                Err(_) => Err(RawArguments(text.to_owned())),
+            };
+            (CallKind::Function, function.required("name")?.text()?, arguments)
+        }
+    };
+    Ok(Call {
+        id: id.into(),
+        upstream_id: Some(id.into()),
+        name: name.into(),
+        kind,
+        arguments,
+        ran_with: None,
+    })
+}
+
+/// A text, or the texts of a list of parts.
+fn text_of(content: &Field<'_>) -> Result<String, Refusal> {
+    if let Some(text) = content.value().as_str() {
+        return Ok(text.to_owned());
+    }
+    let mut texts = Vec::new();
+    for part in content.items()? {
+        let kind = part.required("type")?;
+        texts.push(match kind.text()? {
+            "text" => part.required("text")?.text()?,
+            "refusal" => part.required("refusal")?.text()?,
+            _ => return Err(kind.unsupported("is not text, and only the user can send anything else")),
+        });
+    }
+    Ok(texts.join("\n"))
+}
+
+/// Pictures that an answer of ours had in its text do not go to the model as text: megabytes that it cannot read.
+fn without_pictures(text: &str) -> String {
+    const BEGIN: &str = "![image](data:";
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, picture)) = rest.split_once(BEGIN) {
+        let Some((_, after)) = picture.split_once(')') else { break };
+        out.push_str(before);
+        out.push_str("[image]");
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `image/png;base64,…`
+fn media(place: &Field<'_>, data: &str) -> Result<Media, Refusal> {
+    let invalid = || place.invalid("is no `data:<media type>;base64,<content>`");
+    let (kind, content) = data.split_once(',').ok_or_else(invalid)?;
+    let media_type = kind.strip_suffix(";base64").ok_or_else(invalid)?;
+    let media_type = media_type.split(';').next().unwrap_or_default();
+    if media_type.is_empty() || STANDARD.decode(content).is_err() {
+        return Err(invalid());
+    }
+    Ok(Media { media_type: media_type.to_owned(), data: content.to_owned() })
+}

@@ -1,0 +1,164 @@
+//! A request for a chat completion as this server understands it. Pure: nothing is looked up here but files, by a closure.
+//!
+//! Fields that OpenAI does not know, or that change nothing here, are ignored, as every server does; a field that we
+//! know and cannot do is refused by its name, since an answer that silently is another one is worse than none.
+
+mod field;
+mod messages;
+mod sampling;
+mod tools;
+
+pub use messages::{Talk, UploadedFile, files_wanted};
+pub use sampling::Sampling;
+pub use tools::DeclaredTool;
+
+use super::{Refusal, UsageChunk};
+use field::Field;
+use serde_json::Value;
+use throughline::config::Render;
+
+/// How the answer is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// As server-sent events.
+    Stream,
+    /// As one body.
+    Whole,
+}
+
+/// What the client says about calls that would ask a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalWish {
+    /// Hold the stream open and wait for an answer.
+    Ask,
+    /// Deny them.
+    Deny,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatRequest {
+    /// As the client names it.
+    pub model: String,
+    /// Streamed or not.
+    pub delivery: Delivery,
+    /// Whether tokens are told at the end of a stream.
+    pub usage_chunk: UsageChunk,
+    /// Everything in `system` and `developer` messages, in order.
+    pub instructions: Option<String>,
+    /// What was said.
+    pub talk: Talk,
+    /// Sampling and the form of the answer.
+    pub sampling: Sampling,
+    /// Tools that the client runs itself.
+    pub tools: Vec<DeclaredTool>,
+    /// How server-side tools are shown; `None` = as the model's name or the server says.
+    pub render: Option<Render>,
+    /// Go on with this conversation of the server's instead of the history in the request.
+    pub conversation_id: Option<String>,
+    /// What becomes of calls that would ask; `None` = as the server does it.
+    pub approval: Option<ApprovalWish>,
+}
+
+impl ChatRequest {
+    /// Reads a request. `file` finds a file that the user has uploaded.
+    ///
+    /// # Errors
+    /// What cannot be understood or done, with its place.
+    pub fn read(body: &Value, file: &dyn Fn(&str) -> Option<UploadedFile>) -> Result<Self, Refusal> {
+        let body = Field::whole(body)?;
+        let model = body.required("model")?.text()?.to_owned();
+        if model.is_empty() {
+            return Err(
+                Refusal::invalid("model", "`model` is empty").remedy("GET /v1/models lists what there is")
+            );
+        }
+        refuse_what_cannot_be_done(&body)?;
+        let delivery = match body.flag("stream")? {
+            Some(true) => Delivery::Stream,
+            None | Some(false) => Delivery::Whole,
+        };
+        let asks_for_usage = match body.get("stream_options") {
+            Some(options) => options.flag("include_usage")?.unwrap_or(false),
+            None => false,
+        };
+        let usage_chunk = match (delivery, asks_for_usage) {
+            (Delivery::Whole, _) | (Delivery::Stream, true) => UsageChunk::Wanted,
+            (Delivery::Stream, false) => UsageChunk::Unwanted,
+        };
+        let tools = tools::read(&body)?;
+        let (instructions, talk) = messages::read(&body.required("messages")?, file)?;
+        let ours = Ours::read(&body)?;
+        Ok(Self {
+            model,
+            delivery,
+            usage_chunk,
+            instructions,
+            talk,
+            sampling: Sampling::read(&body, !tools.is_empty())?,
+            tools,
+            render: ours.render,
+            conversation_id: ours.conversation_id,
+            approval: ours.approval,
+        })
+    }
+}
+
+/// The body field `throughline`: what only this server understands.
+#[derive(Default)]
+struct Ours {
+    render: Option<Render>,
+    conversation_id: Option<String>,
+    approval: Option<ApprovalWish>,
+}
+
+impl Ours {
+    fn read(body: &Field<'_>) -> Result<Self, Refusal> {
+        let Some(ours) = body.get("throughline") else { return Ok(Self::default()) };
+        let render = match ours.get("render") {
+            None => None,
+            Some(render) => Some(Render::named(render.text()?).ok_or_else(|| {
+                let names = Render::ALL.map(|(name, _)| name);
+                render.invalid(format!("is no rendering; there are {}", names.join(", ")))
+            })?),
+        };
+        let conversation_id = match ours.get("conversation_id") {
+            None => None,
+            Some(id) => Some(id.text()?.to_owned()),
+        };
+        let approval = match ours.get("approval") {
+            None => None,
+            Some(wish) => Some(match wish.text()? {
+                "ask" => ApprovalWish::Ask,
+                "deny" => ApprovalWish::Deny,
+                _ => return Err(wish.invalid("is neither `ask` nor `deny`")),
+            }),
+        };
+        Ok(Self { render, conversation_id, approval })
+    }
+}
+
+fn refuse_what_cannot_be_done(body: &Field<'_>) -> Result<(), Refusal> {
+    if let Some(n) = body.get("n")
+        && n.value() != 1
+    {
+        return Err(Refusal::unsupported("n", "one answer is given to a request: `n` must be 1")
+            .remedy("send the request several times"));
+    }
+    for (old, new) in [("functions", "tools"), ("function_call", "tool_choice")] {
+        if body.get(old).is_some() {
+            return Err(Refusal::unsupported(old, format!("`{old}` is no longer understood"))
+                .remedy(format!("send `{new}`")));
+        }
+    }
+    if let Some(modalities) = body.get("modalities")
+        && modalities.items()?.iter().any(|modality| modality.value() != "text")
+    {
+        return Err(Refusal::unsupported(
+            "modalities",
+            "answers are text: sound is not given on this surface",
+        )
+        .remedy("leave `modalities` out"));
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Sampling and the form of the answer, in the words of each upstream.
+
+use super::field::Field;
+use crate::surface::chat_completions::Refusal;
+use serde_json::{Map, Value, json};
+use throughline_wire::{Dialect, Settings};
+
+/// Fields of the request that are for the model's server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampling {
+    temperature: Option<f64>,
+    max_output_tokens: Option<u32>,
+    /// `stop`, always as a list.
+    stop: Vec<Value>,
+    response_format: Option<Value>,
+    logit_bias: Option<Value>,
+    /// Hints, by their OpenAI name: a server that does not have one answers as well without it.
+    hints: Map<String, Value>,
+}
+
+/// Hints as OpenAI calls them.
+const HINTS: [&str; 6] =
+    ["top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"];
+
+impl Sampling {
+    pub(super) fn read(body: &Field<'_>, has_tools: bool) -> Result<Self, Refusal> {
+        let stop = match body.get("stop") {
+            None => Vec::new(),
+            Some(stop) if stop.value().is_string() => vec![stop.value().clone()],
+            Some(stop) => {
+                let items = stop.items()?;
+                items.iter().map(|item| item.text().map(Value::from)).collect::<Result<_, _>>()?
+            }
+        };
+        let mut hints = Map::new();
+        for name in HINTS {
+            if let Some(hint) = body.get(name) {
+                hints.insert(name.to_owned(), hint.value().clone());
+            }
+        }
+        // It may only be said where there are tools.
+        if let Some(parallel) = body.flag("parallel_tool_calls")?
+            && has_tools
+        {
+            hints.insert("parallel_tool_calls".to_owned(), Value::Bool(parallel));
+        }
+        let form = body.get("response_format").filter(|form| form.value()["type"] != "text");
+        if let Some(form) = &form {
+            let kind = form.required("type")?;
+            if !["json_object", "json_schema"].contains(&kind.text()?) {
+                return Err(kind.unsupported("is none of `text`, `json_object`, `json_schema`"));
+            }
+        }
+        Ok(Self {
+            temperature: body.number("temperature")?,
+            max_output_tokens: match body.count("max_completion_tokens")? {
+                Some(tokens) => Some(tokens),
+                None => body.count("max_tokens")?,
+            },
+            stop,
+            response_format: form.map(|form| form.value().clone()),
+            logit_bias: body.get("logit_bias").map(|bias| bias.value().clone()),
+            hints,
+        })
+    }
+
+    /// The same as an upstream of this dialect is told it.
+    ///
+    /// # Errors
+    /// `stop`, `response_format` or `logit_bias` where the upstream has nothing of the kind.
+    pub fn settings(&self, dialect: Dialect) -> Result<Settings, Refusal> {
+        let extra = match dialect {
+            Dialect::OpenaiChat => self.chat(),
+            Dialect::OpenaiResponses => self.responses()?,
+            Dialect::Anthropic => self.anthropic()?,
+            Dialect::Gemini => self.gemini()?,
+            Dialect::Ollama => self.ollama()?,
+            // Nothing is sent in these.
+            Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => Map::new(),
+        };
+        Ok(Settings { temperature: self.temperature, max_output_tokens: self.max_output_tokens, extra })
+    }
+
+    fn chat(&self) -> Map<String, Value> {
+        let mut extra = self.hints.clone();
+        if !self.stop.is_empty() {
+            extra.insert("stop".into(), json!(self.stop));
+        }
+        extra.extend(self.response_format.clone().map(|form| ("response_format".to_owned(), form)));
+        extra.extend(self.logit_bias.clone().map(|bias| ("logit_bias".to_owned(), bias)));
+        extra
+    }
+
+    fn responses(&self) -> Result<Map<String, Value>, Refusal> {
+        self.none_of(&[Word::Stop, Word::LogitBias], "OpenAI's Responses API")?;
+        let mut extra = self.hinted(&[("top_p", "top_p"), ("parallel_tool_calls", "parallel_tool_calls")]);
+        if let Some(effort) = self.hints.get("reasoning_effort") {
+            extra.insert("reasoning".into(), json!({"effort": effort}));
+        }
+        let mut text = self.hinted(&[("verbosity", "verbosity")]);
+        if let Some(form) = &self.response_format {
+            // The same object with the members of `json_schema` one level up.
+            let mut format = json!({"type": form["type"]});
+            for (key, value) in form["json_schema"].as_object().into_iter().flatten() {
+                format[key] = value.clone();
+            }
+            text.insert("format".into(), format);
+        }
+        if !text.is_empty() {
+            extra.insert("text".into(), Value::Object(text));
+        }
+        Ok(extra)
+    }
+
+    fn anthropic(&self) -> Result<Map<String, Value>, Refusal> {
+        self.none_of(&[Word::ResponseFormat, Word::LogitBias], "the Anthropic API")?;
+        let mut extra = self.hinted(&[("top_p", "top_p")]);
+        if !self.stop.is_empty() {
+            extra.insert("stop_sequences".into(), json!(self.stop));
+        }
+        Ok(extra)
+    }
+
+    fn gemini(&self) -> Result<Map<String, Value>, Refusal> {
+        self.none_of(&[Word::LogitBias], "the Gemini API")?;
+        let mut config = self.hinted(&[
+            ("top_p", "topP"),
+            ("seed", "seed"),
+            ("presence_penalty", "presencePenalty"),
+            ("frequency_penalty", "frequencyPenalty"),
+        ]);
+        if !self.stop.is_empty() {
+            config.insert("stopSequences".into(), json!(self.stop));
+        }
+        if let Some(form) = &self.response_format {
+            config.insert("responseMimeType".into(), json!("application/json"));
+            if let Some(schema) = form["json_schema"].get("schema") {
+                config.insert("responseJsonSchema".into(), schema.clone());
+            }
+        }
+        Ok(under("generationConfig", config))
+    }
+
+    fn ollama(&self) -> Result<Map<String, Value>, Refusal> {
+        self.none_of(&[Word::LogitBias], "Ollama's own API")?;
+        let names = ["top_p", "seed", "presence_penalty", "frequency_penalty"].map(|name| (name, name));
+        let mut options = self.hinted(&names);
+        if !self.stop.is_empty() {
+            options.insert("stop".into(), json!(self.stop));
+        }
+        let mut extra = under("options", options);
+        if let Some(form) = &self.response_format {
+            let format = form["json_schema"].get("schema").cloned().unwrap_or_else(|| json!("json"));
+            extra.insert("format".into(), format);
+        }
+        Ok(extra)
+    }
+
+    /// The hints that there are, under the upstream's names.
+    fn hinted(&self, names: &[(&str, &str)]) -> Map<String, Value> {
+        let hint =
+            |(ours, theirs): &(&str, &str)| Some(((*theirs).to_owned(), self.hints.get(*ours)?.clone()));
+        names.iter().filter_map(hint).collect()
+    }
+
+    fn none_of(&self, words: &[Word], whose: &str) -> Result<(), Refusal> {
+        for word in words {
+            let (name, is_there) = match word {
+                Word::Stop => ("stop", !self.stop.is_empty()),
+                Word::ResponseFormat => ("response_format", self.response_format.is_some()),
+                Word::LogitBias => ("logit_bias", self.logit_bias.is_some()),
+            };
+            if is_there {
+                let message = format!(
+                    "`{name}` cannot be passed on: this model is reached through {whose}, which has nothing of the kind"
+                );
+                return Err(Refusal::unsupported(name, message).remedy(format!("leave `{name}` out")));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Word {
+    Stop,
+    ResponseFormat,
+    LogitBias,
+}
+
+fn under(name: &str, fields: Map<String, Value>) -> Map<String, Value> {
+    if fields.is_empty() { Map::new() } else { Map::from_iter([(name.to_owned(), Value::Object(fields))]) }
+}

@@ -1,0 +1,212 @@
+//! Tools in a chat that knows nothing of them: what is shown in the text, if the client wishes it.
+
+use serde_json::{Value, json};
+use throughline_engine::{CallStatus, Decision, ToolResult};
+use throughline_wire::Media;
+
+/// Output that a card holds, in characters; the event beside it has more.
+pub const CARD_OUTPUT_CHARS_MAX: usize = 4_000;
+
+/// A call as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub title: &'a str,
+    pub input_summary: &'a str,
+    /// JSON text.
+    pub arguments: &'a str,
+}
+
+impl Shown<'_> {
+    fn label(&self) -> &str {
+        if self.title.is_empty() { self.name } else { self.title }
+    }
+
+    /// `Weather: city: Paris`
+    pub fn what(&self) -> String {
+        match self.input_summary.is_empty() {
+            true => self.label().to_owned(),
+            false => format!("{}: {}", self.label(), self.input_summary),
+        }
+    }
+}
+
+/// `> **Weather** (city: Paris): 16 °C`
+pub(crate) fn line(call: &Shown<'_>, result: &ToolResult) -> String {
+    let input = match call.input_summary.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", inline(call.input_summary)),
+    };
+    format!("> **{}**{input}: {}", inline(call.label()), inline(&came_of_it(result)))
+}
+
+/// A remark of the engine, a question.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("> {}", inline(text))
+}
+
+/// Open WebUI's card. What is data can close neither the tag nor the block: it has no `<`, no `"` and no line end.
+pub(crate) fn card(call: &Shown<'_>, result: &ToolResult) -> String {
+    let output: String =
+        result.output.as_deref().unwrap_or_default().chars().take(CARD_OUTPUT_CHARS_MAX).collect();
+    let came_of_it = came_of_it(result);
+    let (summary, body) = match (result.status, output.is_empty()) {
+        (CallStatus::Success, true) => (call.label().to_owned(), came_of_it),
+        (CallStatus::Success, false) => (call.label().to_owned(), output),
+        _ => (format!("{}: {}", call.label(), status_word(result.status)), came_of_it),
+    };
+    format!(
+        "<details type=\"tool_calls\" done=\"true\" id=\"{}\" name=\"{}\" arguments=\"{}\">\n<summary>{}</summary>\n{}\n</details>",
+        html(call.id),
+        html(call.name),
+        html(call.arguments),
+        html(&summary),
+        html(&body),
+    )
+}
+
+/// What the model drew, in the text.
+pub(crate) fn picture(media: &Media) -> String {
+    format!("![image](data:{};base64,{})", media.media_type, media.data)
+}
+
+/// A line of reasoning: `[Weather: city: Paris]`, `[Weather: 16 °C]`.
+pub(crate) fn thought(text: &str) -> String {
+    format!("[{}]", one_line(text))
+}
+
+/// The same with what came of it.
+pub(crate) fn thought_of_result(call: &Shown<'_>, result: &ToolResult) -> String {
+    thought(&format!("{}: {}", call.label(), came_of_it(result)))
+}
+
+/// Open WebUI 0.12 forwards the top-level key `event` of any chunk to its page (surfaces.md §3.2).
+pub(crate) fn status(description: &str, done: Done) -> Value {
+    let done = done == Done::Yes;
+    json!({"type": "status", "data": {"description": one_line(description), "done": done}})
+}
+
+/// Whether what a status line speaks of is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Yes,
+    No,
+}
+
+/// A denial or an approval, for a status line.
+pub(crate) fn decided(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "approved",
+        Decision::Deny => "denied",
+    }
+}
+
+fn came_of_it(result: &ToolResult) -> String {
+    let why = result.error.as_ref().and_then(|error| error.message.as_deref());
+    match (result.status, why) {
+        (CallStatus::Success, _) if result.output_summary.is_empty() => "done".to_owned(),
+        (CallStatus::Success, _) => result.output_summary.clone(),
+        (status, Some(why)) => format!("{} – {why}", status_word(status)),
+        (status, None) => status_word(status).to_owned(),
+    }
+}
+
+fn status_word(status: CallStatus) -> &'static str {
+    match status {
+        CallStatus::Preparing | CallStatus::Queued => "queued",
+        CallStatus::AwaitingApproval => "waits for an answer",
+        CallStatus::Running => "runs",
+        CallStatus::Success => "done",
+        CallStatus::Error => "failed",
+        CallStatus::Denied => "denied",
+        CallStatus::Cancelled => "cancelled",
+        CallStatus::TimedOut => "timed out",
+        CallStatus::NotStarted => "not started",
+        CallStatus::Unknown => "unknown: it was started, and what became of it is not known",
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Data in a line of Markdown: it formats nothing and is no HTML.
+fn inline(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Data in an attribute or between tags.
+fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // An empty line would end the block, and what follows would be Markdown again.
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_engine::ToolError;
+
+    fn result(status: CallStatus, output: &str) -> ToolResult {
+        let value = json!({"status": status, "output": output, "output_summary": output});
+        serde_json::from_value(value).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn call<'a>(arguments: &'a str, summary: &'a str) -> Shown<'a> {
+        Shown { id: "call_1", name: "demo_weather", title: "Weather", input_summary: summary, arguments }
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_data_formats_nothing() {
+        let fine = line(&call("{}", "city: Paris"), &result(CallStatus::Success, "16 °C"));
+        assert_eq!(fine, "> **Weather** (city: Paris): 16 °C");
+        let evil = line(&call("{}", "*a*\n\n# b"), &result(CallStatus::Success, "</details><b>`x`"));
+        assert_eq!(evil, "> **Weather** (\\*a\\* # b): &lt;/details&gt;&lt;b&gt;\\`x\\`");
+        let mut denied = result(CallStatus::Denied, "");
+        denied.error = Some(ToolError { message: Some("not now".into()), ..ToolError::default() });
+        assert_eq!(line(&call("{}", ""), &denied), "> **Weather**: denied – not now");
+    }
+
+    #[test]
+    fn a_card_holds_its_data_whatever_it_is() {
+        let evil = "</details>\n\n<script>\"x\"&</script>";
+        let card = card(&call(r#"{"a":"\"><b>"}"#, ""), &result(CallStatus::Success, evil));
+        assert_eq!(
+            card,
+            "<details type=\"tool_calls\" done=\"true\" id=\"call_1\" name=\"demo_weather\" \
+             arguments=\"{&quot;a&quot;:&quot;\\&quot;&gt;&lt;b&gt;&quot;}\">\n<summary>Weather</summary>\n\
+             &lt;/details&gt;&#10;&#10;&lt;script&gt;&quot;x&quot;&amp;&lt;/script&gt;\n</details>"
+        );
+        assert!(!card.contains("\n\n"), "an empty line ends the block");
+    }
+
+    #[test]
+    fn a_card_holds_so_much_and_no_more() {
+        let long = "x".repeat(CARD_OUTPUT_CHARS_MAX + 1);
+        let card = card(&call("{}", ""), &result(CallStatus::Success, &long));
+        assert_eq!(card.matches('x').count(), CARD_OUTPUT_CHARS_MAX);
+    }
+}
