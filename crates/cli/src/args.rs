@@ -39,6 +39,9 @@ pub enum Command {
     /// Look at configuration, keys, tools and sandbox, and say what to do about what does not work
     #[command(after_long_help = messages::DOCTOR_HELP)]
     Doctor(Doctor),
+    /// Show a past turn again, screen by screen
+    #[command(after_long_help = messages::REPLAY_HELP)]
+    Replay(Replay),
     /// Serve a scripted LLM upstream, or the demo model, for others to test against
     #[cfg(feature = "demo")]
     #[command(after_long_help = messages::MOCK_HELP)]
@@ -247,6 +250,32 @@ pub struct Doctor {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `throughline replay`.
+#[derive(Debug, ClapArgs)]
+pub struct Replay {
+    /// File with the turn's events as JSON lines; `-` stands for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub from: Option<PathBuf>,
+    /// How fast: 4x, 0.5x or max [default: 1x; max where output is a pipe]
+    #[arg(long, value_name = "SPEED")]
+    pub speed: Option<String>,
+    /// Event by event, with keys
+    #[arg(long, conflicts_with_all = ["speed", "events", "at"])]
+    pub step: bool,
+    /// Print the events as JSON lines
+    #[arg(long, conflicts_with = "at")]
+    pub events: bool,
+    /// Print the message as it was after this event
+    #[arg(long, value_name = "SEQ")]
+    pub at: Option<u64>,
+    /// With --at: the whole message as one JSON object
+    #[arg(long, requires = "at")]
+    pub json: bool,
+    /// Plain text, nothing repainted, even on a terminal
+    #[arg(long)]
+    pub plain: bool,
 }
 
 /// `throughline mock`.

@@ -20,6 +20,7 @@ mod output;
 mod parse;
 mod picture;
 mod plain;
+mod replay;
 mod setup;
 mod terminal;
 mod tools;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Parse(parse) => with_runtime(parse::run(parse)),
         Command::Tools(tools) => with_runtime(tools::run(tools)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
+        Command::Replay(replay) => with_runtime(replay::run(replay)),
         #[cfg(feature = "demo")]
         Command::Mock(mock) => with_runtime(mock::run(mock)),
     };

@@ -162,3 +162,16 @@ Examples:
   throughline completions bash > ~/.local/share/bash-completion/completions/throughline
   throughline completions zsh > ~/.zfunc/_throughline
   throughline completions fish > ~/.config/fish/completions/throughline.fish";
+
+/// Long help of `replay`.
+pub const REPLAY_HELP: &str = "\
+Every screen of a past turn, drawn again from its log by the same code that drew it then.
+
+Examples:
+  throughline ask --events \"What is the weather in Paris?\" > turn.jsonl
+  throughline replay --from turn.jsonl                  as fast as it was; silences are cut to 5 s
+  throughline replay --from turn.jsonl --speed 4x       four times as fast; max: at once
+  throughline replay --from turn.jsonl --step           event by event, with the arrow keys forth and back
+  throughline replay --from turn.jsonl --at 12          the message as it was after event 12; --json for its fold
+
+Exit code: 0; 1 for wrong arguments or unreadable input; 130 if it was left before its end.";
