@@ -255,6 +255,12 @@ pub struct Doctor {
 /// `throughline replay`.
 #[derive(Debug, ClapArgs)]
 pub struct Replay {
+    /// Id of the turn [default: the latest one]
+    #[arg(value_name = "TURN", conflicts_with = "from")]
+    pub turn: Option<String>,
+    /// The store to look into, also while a server runs [default: throughline.db in the data folder]
+    #[arg(long, value_name = "FILE", conflicts_with = "from", value_hint = ValueHint::FilePath)]
+    pub store: Option<PathBuf>,
     /// File with the turn's events as JSON lines; `-` stands for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,

@@ -28,14 +28,18 @@ fn check_help(name: &str, arguments: &[&str]) {
 #[test]
 fn help_is_what_was_agreed_on() {
     check_help("throughline", &["--help"]);
-    for name in ["chat", "ask", "decode", "parse", "tools", "upstreams", "doctor", "replay", "mock", "completions"] {
+    for name in
+        ["chat", "ask", "decode", "parse", "tools", "upstreams", "doctor", "replay", "mock", "completions"]
+    {
         check_help(name, &[name, "--help"]);
     }
 }
 
 #[test]
 fn help_lines_fit_a_screen() {
-    for name in ["chat", "ask", "decode", "parse", "tools", "upstreams", "doctor", "replay", "mock", "completions"] {
+    for name in
+        ["chat", "ask", "decode", "parse", "tools", "upstreams", "doctor", "replay", "mock", "completions"]
+    {
         let (_, said, _) = output(&[name, "--help"]);
         let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 120).collect();
         assert_eq!(long, Vec::<&str>::new(), "{name}");

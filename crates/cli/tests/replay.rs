@@ -37,7 +37,8 @@ fn a_turn_is_shown_again_as_it_was() {
 #[test]
 fn the_message_is_what_it_was_after_each_event() {
     let events = recorded();
-    let parsed: Vec<serde_json::Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let parsed: Vec<serde_json::Value> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let seq_of = |kind: &str| parsed.iter().find(|event| event["type"] == kind).unwrap()["seq"].to_string();
 
     let (_, said, _) = replayed(&events, &["--at", "1"]);
@@ -63,10 +64,53 @@ fn what_cannot_be_shown_is_said() {
         (&events, &["--speed", "fast"], "4x"),
         (&events, &["--step"], "needs a terminal"),
         ("", &[], "no event"),
-        ("{}\n", &[], "line 1 is no event"),
+        ("{}\n", &[], "record 1 is no event"),
     ] {
         let (code, _, said) = replayed(events, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {said}");
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
+}
+
+// R: S5
+#[test]
+fn a_turn_of_a_store_is_shown_while_a_server_has_it() {
+    use throughline_store::{Durability, Log, Record, SqliteSettings, SqliteStore};
+    let events = recorded();
+    let (mut command, folder) = throughline();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    // The store as a server would have it: open, the turn written event by event.
+    let store = runtime.block_on(async {
+        let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
+        let store = SqliteStore::open(&folder.path().join("throughline.db"), settings).await.unwrap();
+        let epoch = store.claim("turn-7").await.unwrap().epoch;
+        for (at, line) in events.lines().enumerate() {
+            let kind =
+                serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].as_str().unwrap().to_owned();
+            let record = Record::new(at as u64 + 1, kind, Durability::Process, line.to_owned());
+            store.append("turn-7", epoch, vec![record].into()).await.unwrap();
+        }
+        store
+    });
+    let output = command
+        .env("THROUGHLINE_DATA", folder.path())
+        .args(["replay", "turn-7", "--events"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        events,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
+    let (mut command, _own) = throughline();
+    let output = command.env("THROUGHLINE_DATA", folder.path()).args(["replay"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("✔ demo.weather"), "the latest one");
+
+    let (mut command, _own) = throughline();
+    let output = command.env("THROUGHLINE_DATA", folder.path()).args(["replay", "turn-8"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("turn-7"), "{said}");
+    runtime.block_on(store.close());
 }

@@ -168,10 +168,13 @@ pub const REPLAY_HELP: &str = "\
 Every screen of a past turn, drawn again from its log by the same code that drew it then.
 
 Examples:
-  throughline ask --events \"What is the weather in Paris?\" > turn.jsonl
-  throughline replay --from turn.jsonl                  as fast as it was; silences are cut to 5 s
-  throughline replay --from turn.jsonl --speed 4x       four times as fast; max: at once
-  throughline replay --from turn.jsonl --step           event by event, with the arrow keys forth and back
-  throughline replay --from turn.jsonl --at 12          the message as it was after event 12; --json for its fold
+  throughline replay                           the latest turn, as fast as it was; silences are cut to 5 s
+  throughline replay TURN --speed 4x           four times as fast; max: at once
+  throughline replay TURN --step               event by event, with the arrow keys forth and back
+  throughline replay TURN --at 12              the message as it was after event 12; --json for its fold
+  throughline ask --events \"…\" > turn.jsonl
+  throughline replay --from turn.jsonl         a turn that is in no store
+
+A server may run meanwhile: its store is only looked into.
 
 Exit code: 0; 1 for wrong arguments or unreadable input; 130 if it was left before its end.";

@@ -3,19 +3,30 @@
 use super::words::{Lang, Words, words};
 use crate::exit::Failure;
 use std::path::Path;
+use throughline_store::StoreError;
 
 words! {
     replay_event: "event", "事件";
     replay_keys: "←/→ one event · PgUp/PgDn ten · Home/End · q leaves", "←/→ 前后一个事件 · PgUp/PgDn 十个 · Home/End 首尾 · q 退出";
 }
 
-/// Neither a turn nor a file.
-pub fn replay_of_what() -> Failure {
-    Failure::usage(
-        "no turn is given",
-        "",
-        "throughline replay --from events.jsonl, which `throughline ask --events` and GET /v1/turns/ID/events give",
-    )
+/// The store cannot be looked into.
+pub fn store_unreadable(file: &Path, error: &StoreError) -> Failure {
+    let remedy = "--store FILE names another one; --from FILE takes the output of `throughline ask --events`";
+    Failure::usage(format!("the store {} cannot be read", file.display()), error.to_string(), remedy)
+}
+
+/// Nothing has been run yet.
+pub fn store_empty(file: &Path) -> Failure {
+    Failure::usage(format!("there is no turn in {}", file.display()), "", "")
+}
+
+/// No turn of this name.
+pub fn no_such_turn(turn: &str, file: &Path, latest: &[String]) -> Failure {
+    let what = format!("there is no turn `{turn}` in {}", file.display());
+    let remedy =
+        if latest.is_empty() { String::new() } else { format!("the latest are {}", latest.join(", ")) };
+    Failure::usage(what, "", remedy)
 }
 
 /// A file without a line.
@@ -24,8 +35,8 @@ pub fn replay_nothing() -> Failure {
 }
 
 /// A line that is no event.
-pub fn replay_no_event(line: usize, error: &serde_json::Error) -> Failure {
-    Failure::usage(format!("line {line} is no event"), error.to_string(), "one JSON object a line")
+pub fn replay_no_event(line: u64, error: &serde_json::Error) -> Failure {
+    Failure::usage(format!("line or record {line} is no event"), error.to_string(), "one JSON object a line")
 }
 
 /// `--at` outside of the turn.
@@ -40,7 +51,11 @@ pub fn replay_bad_speed(speed: &str) -> Failure {
 
 /// `--step` into a pipe.
 pub fn replay_steps_need_a_terminal() -> Failure {
-    Failure::usage("going step by step needs a terminal", "", "--at SEQ prints the message as it was after one event")
+    Failure::usage(
+        "going step by step needs a terminal",
+        "",
+        "--at SEQ prints the message as it was after one event",
+    )
 }
 
 /// A file that cannot be read.

@@ -56,7 +56,8 @@ impl Player {
     pub fn wait(&self) -> Option<Duration> {
         let next = self.events.get(self.place)?;
         let before = self.place.checked_sub(1).and_then(|at| self.events.get(at)).unwrap_or(next);
-        let silence = next.timestamp.saturating_sub(before.timestamp).max(0).unsigned_abs().min(SILENCE_MS_MAX);
+        let silence =
+            next.timestamp.saturating_sub(before.timestamp).max(0).unsigned_abs().min(SILENCE_MS_MAX);
         Some(match self.speed {
             Speed::Times(times) => Duration::from_millis(silence).div_f64(times.max(f64::MIN_POSITIVE)).min(
                 // Far slower than anybody would ask for, and what a timer can bear.

@@ -146,7 +146,10 @@ fn position(player: &Player, words: Words) -> Line {
     };
     let mut line = Line::new("▶ ", Style::ink(Ink::Cyan));
     line.push(&format!("{} {}/{}", words.replay_event(), given.len(), all.len()), Style::PLAIN);
-    line.push(&format!(" · {} · +{}", given.last().map(kind).unwrap_or_default(), duration(since)), Style::DIM);
+    line.push(
+        &format!(" · {} · +{}", given.last().map(kind).unwrap_or_default(), duration(since)),
+        Style::DIM,
+    );
     line
 }
 
@@ -179,7 +182,8 @@ pub fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: Words) -
 
 /// What the user had said.
 fn said<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize) -> Vec<Line> {
-    let Some(EventKind::StreamStart { input, .. }) = events.into_iter().next().map(|event| &event.kind) else {
+    let Some(EventKind::StreamStart { input, .. }) = events.into_iter().next().map(|event| &event.kind)
+    else {
         return Vec::new();
     };
     let mut lines = Vec::new();

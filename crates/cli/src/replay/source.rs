@@ -1,28 +1,65 @@
 //! Where the events of a past turn come from.
 
 use crate::args::Replay;
+use crate::data;
 use crate::exit::Failure;
 use crate::messages;
 use std::io::{self, Read};
 use std::path::Path;
+use throughline::config::STORE_FILE;
 use throughline_engine::Event;
+use throughline_store::StoreError;
+use throughline_store::sqlite::SqliteOnlooker;
+
+/// Turns that are named when there is none of the name that was given.
+const LATEST_SHOWN: u32 = 5;
 
 /// The events, in order.
 pub fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
-    let text = match args.from.as_deref() {
+    let events = match args.from.as_deref() {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).map_err(|error| messages::input_failed(&error))?;
-            text
+            parse(&text)?
         }
-        Some(path) => std::fs::read_to_string(path).map_err(|error| messages::unreadable_file(path, &error))?,
-        None => return Err(messages::replay_of_what()),
+        Some(path) => {
+            parse(&std::fs::read_to_string(path).map_err(|error| messages::unreadable_file(path, &error))?)?
+        }
+        None => stored(args)?,
     };
-    let events = parse(&text)?;
     match events.is_empty() {
         true => Err(messages::replay_nothing()),
         false => Ok(events),
     }
+}
+
+/// Out of the store, which a server may be writing. Without a turn the latest one is meant.
+fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
+    let file = match &args.store {
+        Some(file) => file.clone(),
+        None => data::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE),
+    };
+    let failed = |error: StoreError| messages::store_unreadable(&file, &error);
+    let store = SqliteOnlooker::open(&file).map_err(failed)?;
+    let turn = match &args.turn {
+        Some(turn) => turn.clone(),
+        None => match store.latest(1).map_err(failed)?.into_iter().next() {
+            Some(latest) => latest.id,
+            None => return Err(messages::store_empty(&file)),
+        },
+    };
+    let records = store.records(&turn).map_err(failed)?;
+    let Some(records) = records else {
+        let latest = store.latest(LATEST_SHOWN).map_err(failed)?;
+        let latest: Vec<String> = latest.into_iter().map(|turn| turn.id).collect();
+        return Err(messages::no_such_turn(&turn, &file, &latest));
+    };
+    let mut events = Vec::with_capacity(records.len());
+    for record in records {
+        let event = serde_json::from_slice(&record.payload);
+        events.push(event.map_err(|error| messages::replay_no_event(record.seq, &error))?);
+    }
+    Ok(events)
 }
 
 /// JSON lines, as `--events` and the server's streams have them. Of several turns the last one is meant.
@@ -30,7 +67,7 @@ fn parse(text: &str) -> Result<Vec<Event>, Failure> {
     let mut events: Vec<Event> = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let event: Event =
-            serde_json::from_str(line).map_err(|error| messages::replay_no_event(at + 1, &error))?;
+            serde_json::from_str(line).map_err(|error| messages::replay_no_event(at as u64 + 1, &error))?;
         if events.last().is_some_and(|last| last.turn_id != event.turn_id) {
             events.clear();
         }

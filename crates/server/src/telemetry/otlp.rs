@@ -83,7 +83,9 @@ impl Otlp {
             Value::Text(text) => clean(&text).into(),
             Value::Int(number) => number.into(),
             Value::Float(number) => number.into(),
-            Value::Texts(texts) => Array::String(texts.iter().map(|text| clean(text)).collect()).into(),
+            Value::Texts(texts) => {
+                opentelemetry::Value::Array(Array::String(texts.iter().map(|text| clean(text)).collect()))
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ mod frame;
 mod housekeeping;
 mod journal;
 mod live;
+mod onlooker;
 mod open;
 mod place;
 mod queue;
@@ -34,6 +35,7 @@ use crate::error::StoreError;
 use crate::log::Durability;
 #[cfg(doc)]
 use crate::log::Log;
+pub use onlooker::{LoggedTurn, SqliteOnlooker};
 pub use open::{Found, OpenError};
 use queue::Urgency;
 use rusqlite::Connection;

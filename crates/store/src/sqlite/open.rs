@@ -177,12 +177,6 @@ impl From<StoreError> for Trouble {
     }
 }
 
-impl From<frame::Damaged> for Trouble {
-    fn from(damaged: frame::Damaged) -> Self {
-        Self::Corrupt(damaged.to_string())
-    }
-}
-
 fn corrupt(place: Place, why: String) -> OpenError {
     let backup = place.backups_newest_first().into_iter().next();
     match place.move_aside(now_ms()) {
@@ -275,13 +269,15 @@ fn take_over(connection: &mut Connection) -> Result<(i64, Vec<Live>), Trouble> {
 }
 
 /// What the journal holds, by turn, oldest first.
-fn journalled(connection: &Connection) -> Result<BTreeMap<i64, Vec<Piece>>, Trouble> {
+pub(super) fn journalled(connection: &Connection) -> Result<BTreeMap<i64, Vec<Piece>>, StoreError> {
     let mut turns: BTreeMap<i64, Vec<Piece>> = BTreeMap::new();
     let mut rows = connection.prepare("SELECT id, data FROM journal ORDER BY id")?;
     let mut rows = rows.query([])?;
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
-        for chunk in Chunk::read_all(&frame::unseal(row.get(1)?)?)? {
+        let damaged = |damaged: frame::Damaged| StoreError::Corrupt { why: damaged.to_string() };
+        let data = frame::unseal(row.get(1)?).map_err(damaged)?;
+        for chunk in Chunk::read_all(&data).map_err(damaged)? {
             turns.entry(chunk.n).or_default().push(Piece::new(chunk, id));
         }
     }
