@@ -1,0 +1,261 @@
+//! Requests for chat completions as they come from clients: what is understood, and what is refused by which name. // R: E2, T12
+
+use serde_json::{Value, json};
+use throughline::wire::{Dialect, Media, Message, Outcome, UserPart};
+use throughline_server::surface::chat_completions::Refusal;
+use throughline_server::surface::chat_completions::request::{
+    ApprovalWish, ChatRequest, Delivery, UploadedFile, files_wanted,
+};
+
+fn read(body: &Value) -> Result<ChatRequest, Refusal> {
+    ChatRequest::read(body, &|id| {
+        (id == "file_1").then(|| UploadedFile {
+            name: "cat.png".into(),
+            media: Media { media_type: "image/png".into(), data: "aGk=".into() },
+        })
+    })
+}
+
+fn understood(more: Value) -> ChatRequest {
+    read(&with(more)).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+}
+
+/// A request with further or other fields.
+fn with(more: Value) -> Value {
+    let mut body = json!({"model": "default", "messages": [{"role": "user", "content": "Hi"}]});
+    for (key, value) in more.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    body
+}
+
+fn text(text: &str) -> UserPart {
+    UserPart::Text { text: text.into() }
+}
+
+#[test]
+fn the_smallest_request() {
+    let request = understood(json!({}));
+    assert_eq!((request.model.as_str(), request.delivery), ("default", Delivery::Whole));
+    assert_eq!((request.talk.input, request.talk.history), (vec![text("Hi")], vec![]));
+    assert_eq!((request.instructions, request.render, request.approval), (None, None, None));
+}
+
+#[test]
+fn instructions_are_gathered_and_history_becomes_pairs() {
+    let request = understood(json!({"messages": [
+        {"role": "system", "content": "One."},
+        {"role": "user", "content": [{"type": "text", "text": "Weather?"}]},
+        {"role": "developer", "content": [{"type": "text", "text": "Two."}]},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}},
+            {"id": "b", "type": "function", "function": {"name": "weather", "arguments": "{broken"}},
+        ]},
+        {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "sun"}]},
+        {"role": "tool", "tool_call_id": "a", "content": "rain"},
+        {"role": "assistant", "content": "Rain and sun. ![image](data:image/png;base64,aGk=) So it is."},
+        {"role": "user", "content": "Thanks"},
+    ]}));
+    assert_eq!(request.instructions.as_deref(), Some("One.\n\nTwo."));
+    assert_eq!(request.talk.input, [text("Thanks")]);
+    assert_eq!(request.talk.answers, []);
+    let [Message::User(asked), Message::Step(calls), Message::Step(said)] = request.talk.history.as_slice()
+    else {
+        panic!("{:?}", request.talk.history)
+    };
+    assert_eq!(asked, &[text("Weather?")]);
+    let pairs: Vec<_> = calls
+        .calls
+        .iter()
+        .map(|(call, outcome)| {
+            let Outcome::Done(output) = outcome else { panic!("{outcome:?}") };
+            (call.id.as_str(), call.arguments.is_ok(), output.text.as_str())
+        })
+        .collect();
+    assert_eq!(pairs, [("a", true, "rain"), ("b", false, "sun")]);
+    assert_eq!(said.text, "Rain and sun. [image] So it is.");
+}
+
+#[test]
+fn results_at_the_end_are_answers_and_what_follows_them_is_input() {
+    let call = json!({"role": "assistant", "content": "", "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]});
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "42"});
+    let user = json!({"role": "user", "content": "Hi"});
+    for (messages, input) in [
+        (json!([user, call, result]), vec![]),
+        (json!([user, call, result, {"role": "user", "content": "and then?"}]), vec![text("and then?")]),
+    ] {
+        let talk = understood(json!({"messages": messages})).talk;
+        assert_eq!((talk.answers.len(), talk.input), (1, input));
+        assert_eq!((talk.answers[0].0.as_str(), talk.answers[0].1.text.as_str()), ("a", "42"));
+    }
+}
+
+#[test]
+fn pictures_and_files_come_along() {
+    let parts =
+        |content: Value| understood(json!({"messages": [{"role": "user", "content": content}]})).talk.input;
+    let picture = Media { media_type: "image/png".into(), data: "aGk=".into() };
+    for url in [
+        json!({"url": "data:image/png;base64,aGk=", "detail": "low"}),
+        json!("data:image/png;base64,aGk="),
+        json!({"url": "file_1"}),
+        json!({"file_id": "file_1"}),
+        json!({"url": "http://127.0.0.1:8787/v1/files/file_1/content"}),
+    ] {
+        let content = json!([{"type": "image_url", "image_url": url}]);
+        assert_eq!(parts(content.clone()), [UserPart::Image(picture.clone())], "{content}");
+        let wanted = files_wanted(&json!({"messages": [{"content": content}]}));
+        assert_eq!(wanted.is_empty(), url.to_string().contains("data:"), "{url}: {wanted:?}");
+    }
+    assert_eq!(parts(json!([{"type": "file", "file": {"file_id": "file_1"}}])), [UserPart::Image(picture)]);
+    let text_file = Media { media_type: "text/plain".into(), data: "aGk=".into() };
+    assert_eq!(
+        parts(
+            json!([{"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}}])
+        ),
+        [UserPart::File { name: "a.txt".into(), media: text_file }]
+    );
+}
+
+#[test]
+fn what_only_we_know_is_read() {
+    let request = understood(json!({
+        "stream": true, "stream_options": {"include_usage": true}, "some_future_field": 1,
+        "throughline": {"render": "owui_event", "conversation_id": "conv_1", "approval": "deny"},
+    }));
+    assert_eq!(request.render, throughline::config::Render::named("owui_event"));
+    assert_eq!(
+        (request.conversation_id.as_deref(), request.approval),
+        (Some("conv_1"), Some(ApprovalWish::Deny))
+    );
+    assert_eq!(request.delivery, Delivery::Stream);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_name() {
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+    let user = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
+    let call = json!({"role": "assistant", "tool_calls": [
+        {"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b", "function": {"name": "f", "arguments": "{}"}}]});
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "1"});
+    for (more, code, param) in [
+        (json!({"model": null}), "invalid_request", "model"),
+        (json!({"messages": []}), "invalid_request", "messages"),
+        (json!({"messages": [{"role": "system", "content": "x"}]}), "invalid_request", "messages"),
+        (json!({"messages": [{"role": "robot", "content": "x"}]}), "invalid_request", "messages[0].role"),
+        (
+            json!({"messages": [{"role": "function", "name": "f", "content": "x"}]}),
+            "unsupported",
+            "messages[0].role",
+        ),
+        (json!({"messages": [result]}), "orphan_result", "messages[0]"),
+        (json!({"messages": [call, result]}), "missing_results", "messages[0]"),
+        (json!({"messages": [call, result, result]}), "second_result", "messages[2].tool_call_id"),
+        (
+            user(json!([{"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}])),
+            "remote_image",
+            "messages[0].content[0].image_url.url",
+        ),
+        (
+            user(json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}}])),
+            "invalid_request",
+            "messages[0].content[0].image_url.url",
+        ),
+        (
+            user(json!([{"type": "file", "file": {"file_id": "file_2"}}])),
+            "invalid_request",
+            "messages[0].content[0].file.file_id",
+        ),
+        (
+            user(json!([{"type": "input_audio", "input_audio": {}}])),
+            "unsupported",
+            "messages[0].content[0].type",
+        ),
+        (json!({"n": 2}), "unsupported", "n"),
+        (json!({"stream": "yes"}), "invalid_request", "stream"),
+        (json!({"max_tokens": -1}), "invalid_request", "max_tokens"),
+        (json!({"temperature": "hot"}), "invalid_request", "temperature"),
+        (json!({"modalities": ["text", "audio"]}), "unsupported", "modalities"),
+        (json!({"functions": []}), "unsupported", "functions"),
+        (json!({"tools": [{"type": "custom", "custom": {"name": "x"}}]}), "unsupported", "tools[0].type"),
+        (json!({"tools": [tool("a b")]}), "invalid_request", "tools[0].function.name"),
+        (json!({"tools": [tool("a"), tool("a")]}), "invalid_request", "tools"),
+        (json!({"tools": [tool("a")], "tool_choice": "required"}), "unsupported", "tool_choice"),
+        (json!({"response_format": {"type": "grammar"}}), "unsupported", "response_format.type"),
+        (json!({"throughline": {"render": "blink"}}), "invalid_request", "throughline.render"),
+        (json!({"throughline": {"approval": "maybe"}}), "invalid_request", "throughline.approval"),
+    ] {
+        let refusal = read(&with(more.clone())).expect_err(&more.to_string());
+        assert_eq!((refusal.code, refusal.param.as_str()), (code, param), "{more}: {}", refusal.message);
+    }
+    let missing = read(&with(json!({"messages": [call, result]}))).unwrap_err();
+    assert!(missing.message.contains("`b`") && !missing.message.contains("`a`"), "{}", missing.message);
+}
+
+#[test]
+fn tools_of_the_client_are_offered_unless_it_says_none() {
+    let tools =
+        json!([{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]);
+    let request = understood(json!({"tools": tools}));
+    assert_eq!(
+        (request.tools[0].name.as_str(), &request.tools[0].parameters),
+        ("clock", &json!({"type": "object"}))
+    );
+    assert_eq!(understood(json!({"tools": tools, "tool_choice": "none"})).tools, []);
+}
+
+/// What is asked for, in the words of each upstream.
+#[test]
+fn sampling_is_passed_on_or_refused() {
+    let all = json!({
+        "temperature": 0.5, "max_tokens": 100, "max_completion_tokens": 50, "top_p": 0.9, "seed": 7, "stop": "END",
+        "presence_penalty": 0.1, "user": "ada",
+    });
+    let schema = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}});
+    let settings = |more: &Value, dialect| understood(more.clone()).sampling.settings(dialect);
+    for (dialect, extra) in [
+        (Dialect::OpenaiChat, json!({"top_p": 0.9, "seed": 7, "presence_penalty": 0.1, "stop": ["END"]})),
+        (Dialect::Anthropic, json!({"top_p": 0.9, "stop_sequences": ["END"]})),
+        (
+            Dialect::Gemini,
+            json!({"generationConfig": {
+            "topP": 0.9, "seed": 7, "presencePenalty": 0.1, "stopSequences": ["END"]}}),
+        ),
+        (
+            Dialect::Ollama,
+            json!({"options": {"top_p": 0.9, "seed": 7, "presence_penalty": 0.1, "stop": ["END"]}}),
+        ),
+    ] {
+        let settings = settings(&all, dialect).unwrap();
+        assert_eq!((settings.temperature, settings.max_output_tokens), (Some(0.5), Some(50)), "{dialect:?}");
+        assert_eq!(Value::Object(settings.extra), extra, "{dialect:?}");
+    }
+    let form = json!({"response_format": schema});
+    for (dialect, extra) in [
+        (Dialect::OpenaiChat, form.clone()),
+        (
+            Dialect::OpenaiResponses,
+            json!({"text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}}}),
+        ),
+        (
+            Dialect::Gemini,
+            json!({"generationConfig": {
+            "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}}}),
+        ),
+        (Dialect::Ollama, json!({"format": {"type": "object"}})),
+    ] {
+        assert_eq!(Value::Object(settings(&form, dialect).unwrap().extra), extra, "{dialect:?}");
+    }
+    for (more, dialect, param) in [
+        (json!({"stop": ["END"]}), Dialect::OpenaiResponses, "stop"),
+        (json!({"response_format": {"type": "json_object"}}), Dialect::Anthropic, "response_format"),
+        (json!({"logit_bias": {"1": 2}}), Dialect::Gemini, "logit_bias"),
+    ] {
+        assert_eq!(settings(&more, dialect).unwrap_err().param, param, "{dialect:?}");
+    }
+    // What changes nothing is no reason to refuse.
+    let plain = json!({"response_format": {"type": "text"}, "parallel_tool_calls": true, "logit_bias": null});
+    assert!(settings(&plain, Dialect::Anthropic).unwrap().extra.is_empty());
+}
