@@ -81,6 +81,7 @@ impl Machine<'_> {
             let stage = match &self.record.calls[*at].state {
                 CallState::Preparing => Stage::NotReady,
                 CallState::Asked { .. } => Stage::Asked,
+                CallState::Running { .. } if self.is_own(*at) => Stage::Elsewhere,
                 CallState::Running { .. } => Stage::Running,
                 CallState::Closed { .. } => Stage::Closed,
                 CallState::Sealed => match self.next_move(*at, commit) {
@@ -107,6 +108,11 @@ impl Machine<'_> {
             }
             None => false,
         }
+    }
+
+    /// Whoever asked for the turn runs it.
+    fn is_own(&self, at: usize) -> bool {
+        self.tool_of(at).is_some_and(|tool| tool.runs == Runs::Requester)
     }
 
     pub(crate) fn tool_of(&self, at: usize) -> Option<&OfferedTool> {
@@ -175,6 +181,13 @@ impl Machine<'_> {
                 return Move::Refuse(Outcome::NotStarted(NotStarted::Limit { limit }), None);
             }
         };
+        let ruling = match ruling {
+            // It runs where it was declared, and not here.
+            Ruling::Ask { .. } if tool.runs == Runs::Requester => {
+                Ruling::Allow { rule: policy::name::OWN_TOOL.into() }
+            }
+            ruling => ruling,
+        };
         match (ruling.answered_by(&self.setup.approval), commit) {
             (Ruling::Allow { rule }, _) => Move::Ready(Some(rule)),
             (_, Commit::Open) => Move::Wait,
@@ -231,10 +244,7 @@ impl Machine<'_> {
         };
         let (id, attempt, arguments) = (call.id.clone(), call.attempts + 1, arguments.clone());
         let name = tool.name.clone();
-        let client_id = match &tool.runs {
-            Runs::Client { client_id } => client_id.clone(),
-            Runs::Here => None,
-        };
+        let client_id = tool.runs.client_id().map(str::to_owned);
         self.emit(
             self.about_call(at),
             EventKind::ToolStart { early: early == Early::Yes, attempt, rule, client_id: client_id.clone() },
@@ -371,7 +381,7 @@ impl Machine<'_> {
             return;
         }
         let limit_ms = self.tool_of(at).map_or(0, |tool| tool.timeout_ms);
-        if self.tool_of(at).is_some_and(|tool| matches!(tool.runs, Runs::Client { .. })) {
+        if self.tool_of(at).is_some_and(|tool| tool.runs.is_elsewhere()) {
             self.act(Action::CancelTool { call: call.clone(), attempt });
             return self.client_gone(at, limit_ms);
         }

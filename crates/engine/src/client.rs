@@ -9,8 +9,8 @@ use crate::action::Action;
 use crate::event::ToolError;
 use crate::input::TimerId;
 use crate::record::CallState;
-use crate::setup::Runs;
 use crate::turn::{Machine, Turn};
+use crate::waiting;
 use crate::wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,7 +67,7 @@ impl Turn {
         let (setup, record) = self.known();
         let Some(call) = record.call(call).map(|at| &record.calls[at]) else { return ClientCall::Unknown };
         let tool = call.tool.and_then(|tool| setup.tools.get(tool));
-        let by_client = tool.is_some_and(|tool| matches!(tool.runs, Runs::Client { .. }));
+        let by_client = tool.is_some_and(|tool| tool.runs.is_elsewhere());
         match &call.state {
             _ if !by_client || call.attempts == 0 => ClientCall::Unknown,
             CallState::Running { .. } => ClientCall::Waiting,
@@ -90,14 +90,15 @@ impl Machine<'_> {
             Offered::Now => Some(case.fingerprint.to_owned()),
             Offered::Before => None,
         };
+        let timer = TimerId::Elsewhere { call: call.clone(), attempt };
         self.act(Action::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint });
+        self.timer_at(timer, self.now + waiting::TELL_AFTER_MS);
     }
 
     /// After a restart: the wait of a client-side call goes on. False if this is none.
     pub(crate) fn wait_on(&mut self, at: usize) -> bool {
-        let Some(Runs::Client { client_id }) = self.tool_of(at).map(|tool| tool.runs.clone()) else {
-            return false;
-        };
+        let Some(tool) = self.tool_of(at).filter(|tool| tool.runs.is_elsewhere()) else { return false };
+        let client_id = tool.runs.client_id().map(str::to_owned);
         let Some(due) = self.tool_due(at) else { return false };
         if let Some(client_id) = client_id {
             self.offer(at, client_id, Offered::Before);
@@ -112,7 +113,7 @@ impl Machine<'_> {
         let Some(at) = self.record.call(call) else { return };
         let call = &self.record.calls[at];
         let runs = matches!(call.state, CallState::Running { .. });
-        let by_client = self.tool_of(at).is_some_and(|tool| matches!(tool.runs, Runs::Client { .. }));
+        let by_client = self.tool_of(at).is_some_and(|tool| tool.runs.is_elsewhere());
         if !runs || !by_client || attempt.is_some_and(|attempt| attempt != call.attempts) {
             return;
         }

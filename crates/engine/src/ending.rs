@@ -182,7 +182,11 @@ impl Machine<'_> {
 
     /// Another process takes the turn over. What ran in the old one is gone.
     pub(crate) fn take_over(&mut self) {
-        let goes_on = self.setup.on_interrupted == OnInterrupted::Continue && self.record.ending.is_none();
+        // R: S3. A turn that brings its process down each time does so only a few times.
+        let too_often = self.record.takeovers > self.setup.limits.takeovers_max;
+        let goes_on = self.setup.on_interrupted == OnInterrupted::Continue
+            && self.record.ending.is_none()
+            && !too_often;
         for at in self.running_calls() {
             let tool = self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool));
             let again = tool.is_some_and(|tool| tool.effect.may_run_again());
@@ -208,7 +212,7 @@ impl Machine<'_> {
             return;
         }
         match self.record.phase {
-            Phase::Streaming { .. } | Phase::Backoff { .. } => self.continue_lost_step(),
+            Phase::Streaming { .. } | Phase::Backoff { .. } => self.ask_again(),
             Phase::Settling => self.look_again(),
             Phase::Fresh | Phase::Between | Phase::Lost | Phase::Stopping | Phase::Over => {}
         }
@@ -223,19 +227,14 @@ impl Machine<'_> {
         })
     }
 
-    /// The reply of a dead stream cannot be revived: what was shown stays, and the model is asked to go on.
-    fn continue_lost_step(&mut self) {
+    /// The reply of a dead stream cannot be revived: what was shown of it is taken back, and the model is asked again.
+    fn ask_again(&mut self) {
         self.close_block();
         self.cut_open_calls();
-        let shown = self.record.phase == (Phase::Streaming { shown: crate::record::Shown::Yes });
-        if shown {
-            let note = EventKind::Problem {
-                code: code::UPSTREAM_LOST.into(),
-                at: None,
-                excerpt: wording::go_on(),
-                remedy: None,
-            };
-            self.emit(self.about_step(), note);
+        let shown = self.record.steps.last().map(|step| step.parts.clone()).unwrap_or_default();
+        for part in shown {
+            let about = About { block: Some(part.block), ..self.about_step() };
+            self.emit(about, EventKind::BlockSuperseded { keep_chars: 0 });
         }
         self.end_step(None, None);
     }

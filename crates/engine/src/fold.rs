@@ -10,7 +10,7 @@ use crate::event::{
 };
 use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 use crate::record::{add, code, commits};
-use crate::setup::Effect;
+use crate::setup::{Effect, REQUESTER};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{CallId, Media, Seal, ToolName, Usage, UserPart};
@@ -187,6 +187,9 @@ pub struct ToolCall {
     pub early: bool,
     /// Starts so far.
     pub attempts: u32,
+    /// Who was asked to run it, if it does not run in the engine's process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
     /// What it last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
@@ -287,7 +290,7 @@ impl Message {
     /// All visible text, blocks joined: the answer of a call without streaming. R: T13
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text { text, .. } => Some(text.as_str()),
+            Block::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
@@ -299,6 +302,20 @@ impl Message {
             Block::ToolCall(call) => Some(&**call),
             _ => None,
         })
+    }
+
+    /// The turn waits for nothing but answers to calls of whoever asked for it ([`Runs::Requester`]): it is at least one, and
+    /// the model has said all that it wanted to say before it knows them. Such calls start after the end of their step
+    /// only, so none of them is running while the model talks.
+    ///
+    /// [`Runs::Requester`]: crate::Runs::Requester
+    pub fn waits_only_for_requester(&self) -> bool {
+        let mut open = self.calls().filter(|call| !call.status.is_some_and(CallStatus::is_final)).peekable();
+        self.status.is_none()
+            && open.peek().is_some()
+            && open.all(|call| {
+                call.status == Some(CallStatus::Running) && call.client_id.as_deref() == Some(REQUESTER)
+            })
     }
 
     /// Takes the next event. An event that is in it already (`seq` not higher) changes nothing.
@@ -486,6 +503,11 @@ impl Block {
                     text.truncate(at);
                 }
             }
+            // A sound cannot be cut by characters: it stays, or it goes.
+            (Block::Audio { data, transcript, .. }, EventKind::BlockSuperseded { keep_chars: 0 }) => {
+                data.clear();
+                transcript.clear();
+            }
             _ => {}
         }
     }
@@ -549,7 +571,8 @@ impl ToolCall {
                     self.status = Some(CallStatus::Queued);
                 }
             }
-            EventKind::ToolStart { early, attempt, rule, .. } => {
+            EventKind::ToolStart { early, attempt, rule, client_id } => {
+                self.client_id.clone_from(client_id);
                 self.early = *early;
                 self.attempts = *attempt;
                 self.rule = rule.clone();
@@ -606,10 +629,10 @@ impl ToolCall {
 
 /// Joins adjacent deltas of one block or call: text, thinking, arguments, and output of a running tool. The joined
 /// event has the time of the first and the number of the last, so a viewer that got it resumes in the right place; the
-/// fold stays equal. Nothing else may be joined.
-pub fn merge_adjacent(events: &mut Vec<Event>) {
+/// fold stays equal, and so does a machine restored from all events of a turn that has ended. Nothing else may be joined.
+pub fn merge_deltas(events: Vec<Event>) -> Vec<Event> {
     let mut merged: Vec<Event> = Vec::with_capacity(events.len());
-    for event in events.drain(..) {
+    for event in events {
         match merged.last_mut() {
             Some(last) if joins(last, &event) => {
                 append(&mut last.kind, event.kind);
@@ -618,7 +641,7 @@ pub fn merge_adjacent(events: &mut Vec<Event>) {
             _ => merged.push(event),
         }
     }
-    *events = merged;
+    merged
 }
 
 fn joins(last: &Event, next: &Event) -> bool {

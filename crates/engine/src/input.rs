@@ -133,6 +133,11 @@ pub enum Input {
         /// Which call.
         call: CallId,
     },
+    /// The log has taken this long over an append and is level again: whoever watches is told why nothing came.
+    LogWasSlow {
+        /// In milliseconds.
+        ms: u64,
+    },
     /// A timer of [`Action::SetTimer`](crate::Action::SetTimer) is due. Timers are never taken back: one that is no
     /// longer needed is ignored.
     Timer {
@@ -185,6 +190,20 @@ pub enum TimerId {
     },
     /// A tool should have ended by now.
     Tool {
+        /// Which call.
+        call: CallId,
+        /// Which start of it.
+        attempt: u32,
+    },
+    /// The upstream should have answered by now: whoever watches is told that it has not.
+    FirstByte {
+        /// Which step.
+        step: u32,
+        /// Which try.
+        attempt: u32,
+    },
+    /// Whoever runs a call elsewhere should have answered by now: whoever watches is told that it has not.
+    Elsewhere {
         /// Which call.
         call: CallId,
         /// Which start of it.

@@ -33,6 +33,7 @@ mod steering;
 mod stream;
 mod summary;
 mod turn;
+mod waiting;
 mod waterfall;
 mod wording;
 
@@ -43,6 +44,7 @@ pub use event::{
     BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, QuestionKind,
     SessionStats, ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
 };
+pub use fold::merge_deltas;
 pub use guard::LoopGuard;
 pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 pub use input::{Deadline, FailureKind, Input, Question, TimerId, UpstreamFailure, Verdict};
@@ -51,10 +53,11 @@ pub use policy::{
     ArgumentTest, Confirm, Constraints, Decide, Patterns, Policy, Remember, Remembered, Rule, Ruling, Scope,
     explain,
 };
-pub use questions::{ToolAnswer, ToolQuestion, Wants};
+pub use questions::{QuestionState, ToolAnswer, ToolQuestion, Wants};
+pub use record::Answered;
 pub use setup::{
-    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling, Remark,
-    RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling, REQUESTER,
+    Remark, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
 };
 pub use steering::{QueuedMessage, When};
 pub use turn::Turn;

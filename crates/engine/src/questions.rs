@@ -15,9 +15,9 @@ use crate::action::Action;
 use crate::event::{Decision, EventKind, QuestionKind};
 use crate::id::{ApprovalId, Millis};
 use crate::input::{Question, TimerId};
-use crate::record::{Asking, CallState, Phase};
+use crate::record::{Answered, Asking, CallState, Phase};
 use crate::setup::{ApprovalRule, Runs};
-use crate::turn::Machine;
+use crate::turn::{Machine, Turn};
 use crate::wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,6 +82,52 @@ impl ToolAnswer {
             ToolAnswer::Decline => "decline",
             ToolAnswer::Cancel => "cancel",
         }
+    }
+}
+
+/// Where a question stands, whoever asks it: a rule, or a running tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QuestionState {
+    /// The first answer will be taken.
+    Open,
+    /// It has one.
+    Answered(Answered),
+    /// It went away without one: its call asks again, or is over.
+    Gone,
+    /// It is the next that its call may ask.
+    NotYet,
+    /// No call of this turn asks or has asked it.
+    Unknown,
+}
+
+impl Turn {
+    /// Where a question stands.
+    pub fn question(&self, question: &ApprovalId) -> QuestionState {
+        let (_, record) = self.known();
+        if let Some(answered) = record.answered.get(question) {
+            return QuestionState::Answered(answered.clone());
+        }
+        let Some((kind, call, number)) = question.parts() else { return QuestionState::Unknown };
+        let Some(at) = record.call(&call) else { return QuestionState::Unknown };
+        let call = &record.calls[at];
+        let is_asked = matches!(&call.state, CallState::Asked { approval, .. } if *approval == *question);
+        let asks = call.asking.as_ref().is_some_and(|asking| asking.approval == *question);
+        match number {
+            _ if is_asked || asks => QuestionState::Open,
+            0 => QuestionState::Unknown,
+            number if number <= call.questions => QuestionState::Gone,
+            // What a running tool will ask, nobody can know.
+            number if number == call.questions + 1 && kind.is_call() && !call.is_closed() => {
+                QuestionState::NotYet
+            }
+            _ => QuestionState::Unknown,
+        }
+    }
+
+    /// Whether a call has its outcome; `None` = there is no such call.
+    pub fn is_closed(&self, call: &CallId) -> Option<bool> {
+        let (_, record) = self.known();
+        record.call(call).map(|at| record.calls[at].is_closed())
     }
 }
 
@@ -234,7 +280,7 @@ impl Machine<'_> {
         let CallState::Running { since } = call.state else { return None };
         let tool = self.tool_of(at)?;
         let grace_ms = match tool.runs {
-            Runs::Client { .. } => 0,
+            Runs::Client { .. } | Runs::Requester => 0,
             Runs::Here => self.setup.limits.tool_overrun_ms,
         };
         let cap = self.setup.limits.asked_ms_max;

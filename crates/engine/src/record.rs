@@ -14,6 +14,7 @@ use crate::id::{ApprovalId, Millis, Seq, UserMessageId};
 use crate::policy::{Case, Remembered};
 use crate::setup::{OfferedTool, Polling, TurnSetup};
 use crate::waterfall::Waterfall;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, FinishReason, Outcome, ProviderState, RawArguments, Seal, Slot,
@@ -113,6 +114,21 @@ pub(crate) struct Record {
     pub fingerprints: BTreeMap<ToolName, String>,
     /// What people have said in this turn, oldest first.
     pub remembered: Vec<Remembered>,
+    /// Questions that are no longer open, with what was answered.
+    pub answered: BTreeMap<ApprovalId, Answered>,
+    /// How often another process went on with the turn.
+    pub takeovers: u32,
+}
+
+/// What was answered to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The answer.
+    pub decision: Decision,
+    /// Who answered: a person's name, `remembered`, or why nobody did: `timer`, `stop`, `cancel`, `end`, `reset`.
+    pub by: String,
+    /// The arguments as they were changed, or the values that were filled in.
+    pub content: Option<Value>,
 }
 
 /// A message that the user sent in mid-turn.
@@ -144,9 +160,55 @@ pub(crate) struct StepRecord {
     pub model: String,
     pub text: String,
     pub thinking: String,
+    /// Where in these the blocks of the step begin, in order.
+    pub parts: Vec<Part>,
     pub finish: Option<FinishReason>,
     pub end: StepEnd,
     pub provider_state: Option<ProviderState>,
+}
+
+/// A block of a step that takes deltas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub block: u32,
+    pub kind: BlockKind,
+    /// Offset of its text in the step's text or thinking.
+    pub from: usize,
+}
+
+impl StepRecord {
+    fn open(&mut self, block: u32, kind: BlockKind) {
+        let from = self.channel(kind).len();
+        self.parts.push(Part { block, kind, from });
+    }
+
+    /// What is said in a block of this kind; what is heard is said, too.
+    fn channel(&mut self, kind: BlockKind) -> &mut String {
+        match kind {
+            BlockKind::Thinking => &mut self.thinking,
+            _ => &mut self.text,
+        }
+    }
+
+    /// Takes back a block but for its first characters.
+    fn supersede(&mut self, block: u32, keep_chars: u64) {
+        let Some(at) = self.parts.iter().position(|part| part.block == block) else { return };
+        let Part { kind, from, .. } = self.parts[at];
+        let thinks = kind == BlockKind::Thinking;
+        let beside = |part: &&Part| (part.kind == BlockKind::Thinking) == thinks;
+        let next = self.parts[at + 1..].iter().find(beside).map(|part| part.from);
+        let channel = self.channel(kind);
+        let end = next.unwrap_or(channel.len());
+        let mut chars = channel[from..end].char_indices();
+        let Some((kept, _)) = chars.nth(usize::try_from(keep_chars).unwrap_or(usize::MAX)) else { return };
+        channel.replace_range(from + kept..end, "");
+        let gone = end - from - kept;
+        for part in
+            self.parts[at + 1..].iter_mut().filter(|part| (part.kind == BlockKind::Thinking) == thinks)
+        {
+            part.from -= gone;
+        }
+    }
 }
 
 /// How a step ended, as far as its calls are concerned.
@@ -414,7 +476,15 @@ impl Record {
                 self.blocks += 1;
                 self.said(|_| {});
             }
-            EventKind::TurnResumed { epoch } => self.epoch = *epoch,
+            EventKind::TurnResumed { epoch } => {
+                self.epoch = *epoch;
+                self.takeovers += 1;
+            }
+            EventKind::BlockSuperseded { keep_chars } => {
+                if let (Some(block), Some(step)) = (event.block, self.steps.last_mut()) {
+                    step.supersede(block, *keep_chars);
+                }
+            }
             EventKind::SessionStats(_) => self.stats_told = true,
             EventKind::Error(_) => self.error_told = true,
             EventKind::UserMessage { id, input } => {
@@ -427,6 +497,13 @@ impl Record {
                 self.ended = Some(*status);
             }
             kind => {
+                if let EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. } =
+                    kind
+                {
+                    let content = arguments.clone().or_else(|| content.clone());
+                    let answered = Answered { decision: *decision, by: by.clone(), content };
+                    self.answered.insert(approval_id.clone(), answered);
+                }
                 match kind {
                     EventKind::ToolRedefined { tool_name, fingerprint, .. } => {
                         self.fingerprints.insert(tool_name.clone(), fingerprint.clone());
@@ -482,7 +559,12 @@ impl Record {
     fn block_start(&mut self, start: &BlockStart, block: Option<u32>) {
         let block = block.unwrap_or(self.blocks);
         self.blocks += 1;
-        let mut open = |kind, refusal| self.open = Some(OpenBlock { block, kind, refusal });
+        let mut open = |kind, refusal| {
+            self.open = Some(OpenBlock { block, kind, refusal });
+            if let Some(step) = self.steps.last_mut() {
+                step.open(block, kind);
+            }
+        };
         match start {
             BlockStart::Text { code } => open(BlockKind::Text, code.is_some()),
             BlockStart::Thinking => open(BlockKind::Thinking, false),

@@ -39,6 +39,8 @@ pub(crate) enum Stage {
     NotReady,
     /// It waits for a person and has given up its place.
     Asked,
+    /// Whoever asked for the turn runs it, beside everything else.
+    Elsewhere,
     /// It may start as soon as there is room.
     Ready,
     Running,
@@ -62,7 +64,7 @@ fn serial(calls: &[Place<'_>]) -> Option<usize> {
         match call.stage {
             Stage::Ready if !blocked || overtakes(call.effect) => return Some(at),
             Stage::NotReady => blocked = true,
-            Stage::Ready | Stage::Asked | Stage::Running | Stage::Closed => {}
+            Stage::Ready | Stage::Asked | Stage::Elsewhere | Stage::Running | Stage::Closed => {}
         }
     }
     None

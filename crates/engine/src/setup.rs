@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use throughline_wire::{Message, Settings, ToolDefinition, ToolName, UserPart, WireName};
 
 /// Who answers, with what, under which rules. The same for the whole turn.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TurnSetup {
     /// Name of the agent.
     pub agent: String,
     /// System prompt.
     pub instructions: Option<String>,
     /// What was said before, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     /// The model to call, then those to fall back on before the first token (T11). [`Action::CallModel`] names one
     /// by its place here.
@@ -49,7 +51,7 @@ pub struct TurnSetup {
 }
 
 /// Something that the user should know before the turn begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
     /// Stable word.
     pub code: String,
@@ -60,11 +62,13 @@ pub struct Remark {
 }
 
 /// The start input: ids and randomness come from outside.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TurnStart {
     /// Unique everywhere; the ids of calls are minted from it.
     pub turn_id: TurnId,
     /// The conversation, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
     /// The message that the turn writes.
     pub message_id: MessageId,
@@ -75,7 +79,7 @@ pub struct TurnStart {
 }
 
 /// One upstream with the model to ask there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamChoice {
     /// The configured name of the upstream.
     pub name: String,
@@ -84,31 +88,37 @@ pub struct UpstreamChoice {
 }
 
 /// A tool as the machine needs to know it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {
     /// `group.method`.
     pub name: ToolName,
     /// Its name on the wire; unique among the offered.
     pub wire_name: WireName,
     /// What people call it.
+    #[serde(default)]
     pub title: String,
     /// Where it comes from: `builtin`, `mcp:files`, ...
     pub source: String,
     /// What it may do.
     pub effect: Effect,
     /// What may run beside it, if [`Execution::Parallel`].
+    #[serde(default)]
     pub concurrency: Concurrency,
     /// How long it may run, in milliseconds. The executor stops it; the machine has a later timer of its own.
     pub timeout_ms: u64,
     /// What the model sees.
     pub definition: ToolDefinition,
     /// Whether repeating the same call is its purpose.
+    #[serde(default)]
     pub polling: Polling,
     /// Who runs it.
+    #[serde(default)]
     pub runs: Runs,
     /// Hash of everything that makes it what it is: what people allow is bound to it. R: A3
+    #[serde(default)]
     pub fingerprint: String,
     /// Whether it wants to be asked about.
+    #[serde(default)]
     pub permission: Permission,
 }
 
@@ -206,7 +216,8 @@ pub enum Polling {
 }
 
 /// What a tool asks for by itself. It can only ask for more care than its effect does, never for less. R: L1
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// The rules for its effect hold.
     #[default]
@@ -227,6 +238,29 @@ pub enum Runs {
         /// Which; `None` = none is connected, and the call ends at once as `not_started`, code `no_viewer`.
         client_id: Option<String>,
     },
+    /// Whoever asked for the turn: the tool is its own, declared with its request and answered by the id of the call. Nobody
+    /// else is asked whether it may run; only a rule that denies holds for it. Its calls wait beside one another, also in
+    /// serial execution. `client_id` of their `tool_start` is [`REQUESTER`].
+    Requester,
+}
+
+/// `client_id` of calls that whoever asked for the turn runs ([`Runs::Requester`]). No client that connects can be called so.
+pub const REQUESTER: &str = "requester";
+
+impl Runs {
+    /// Somebody else than the driver runs it: the call is offered and waited for.
+    pub fn is_elsewhere(&self) -> bool {
+        !matches!(self, Runs::Here)
+    }
+
+    /// Who is asked to run it.
+    pub(crate) fn client_id(&self) -> Option<&str> {
+        match self {
+            Runs::Here => None,
+            Runs::Client { client_id } => client_id.as_deref(),
+            Runs::Requester => Some(REQUESTER),
+        }
+    }
 }
 
 /// When tools that may start early do.
@@ -327,6 +361,11 @@ pub struct TurnLimits {
     /// Messages of the user that wait at a time, for the next step or for the end of the turn; further ones are not
     /// taken. Default 32. R: T14
     pub messages_queued_max: u32,
+    /// How long whoever asked for the turn may take to answer a call of its own tools, in milliseconds. Default 10 minutes.
+    pub own_tool_ms_max: u64,
+    /// How often a turn is taken over after the death of its process and goes on; after one more it ends as `interrupted`,
+    /// so that a turn that brings its process down does so only a few times. Default 3. R: S3
+    pub takeovers_max: u32,
 }
 
 impl Default for TurnLimits {
@@ -344,6 +383,8 @@ impl Default for TurnLimits {
             progress_events_max: 1_000,
             problems_per_step_max: 100,
             messages_queued_max: 32,
+            own_tool_ms_max: 600_000,
+            takeovers_max: 3,
         }
     }
 }

@@ -3,12 +3,13 @@
 use crate::action::Action;
 use crate::closest::closest_names;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, Fault, ToolInput, WaitReason};
-use crate::input::UpstreamFailure;
+use crate::input::{TimerId, UpstreamFailure};
 use crate::ledger;
 use crate::record::{CallState, HOSTED, OpenBlock, Phase, Shown, code, commits};
 use crate::retry::{self, Next, Others};
 use crate::setup::Effect;
-use crate::turn::{About, Machine};
+use crate::turn::{About, Heard, Machine};
+use crate::waiting;
 use crate::wording;
 use std::borrow::Cow;
 use throughline_wire::{
@@ -44,10 +45,12 @@ impl Machine<'_> {
         self.live.usage = None;
         self.live.provider_state = None;
         self.live.choice_told = false;
+        self.live.heard = Heard::Nothing;
         self.emit(About { step: Some(step), ..About::default() }, start);
         // Every call of the steps before is closed: that is how this place is reached.
         if let Some(request) = ledger::request(self.record, self.setup, self.start) {
             self.act(Action::CallModel { step, attempt, upstream, request: Box::new(request) });
+            self.timer_at(TimerId::FirstByte { step, attempt }, self.now + waiting::TELL_AFTER_MS);
         }
     }
 
@@ -58,6 +61,7 @@ impl Machine<'_> {
         if !current || !matches!(self.record.phase, Phase::Streaming { .. }) {
             return;
         }
+        self.live.heard = Heard::Something;
         match event {
             StepEvent::Text(text) => self.delta(text, BlockStart::Text { code: None }),
             StepEvent::Refusal(text) => self.delta(text, BlockStart::Text { code: Some("refusal".into()) }),

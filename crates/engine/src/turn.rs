@@ -52,10 +52,20 @@ pub(crate) struct Live {
     pub cancelled_starts: BTreeSet<(CallId, u32)>,
     /// The step's further choices were reported.
     pub choice_told: bool,
+    /// Whether the upstream has said anything in this try, shown or not.
+    pub heard: Heard,
     /// What the user has said and the turn has not taken in. Whoever sent it has it still.
     pub queue: Vec<QueuedMessage>,
     /// Open questions of tools, by the id that people know: the tool's own number of it.
     pub tool_questions: BTreeMap<ApprovalId, u64>,
+}
+
+/// Whether an upstream has said anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Heard {
+    #[default]
+    Nothing,
+    Something,
 }
 
 /// A check of arguments that was asked for.
@@ -149,6 +159,7 @@ impl Turn {
             Input::Redefined { tool, fingerprint, start } => machine.redefined(&tool, &fingerprint, start),
             Input::UserMessage(message) => machine.user_message(message),
             Input::TakeBack { id } => machine.take_back(&id),
+            Input::LogWasSlow { ms } => machine.log_was_slow(ms),
             Input::Cancel => machine.cancel(),
             Input::CancelCall { call } => machine.cancel_call(&call),
             Input::Timer { id } => machine.timer(id),
@@ -212,6 +223,22 @@ impl Turn {
     /// Number of the last event.
     pub fn seq(&self) -> Seq {
         self.record.seq
+    }
+
+    /// The visible text of all steps so far, those without any left out, with an empty line between two.
+    pub fn text(&self) -> String {
+        let texts = self.record.steps.iter().map(|step| step.text.as_str()).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Tokens of all steps so far.
+    pub fn usage(&self) -> Usage {
+        self.record.usage
+    }
+
+    /// When the last event happened, in milliseconds since 1970.
+    pub fn last_at(&self) -> Millis {
+        self.record.last_at
     }
 
     /// How the turn ended; `None` while it goes on.
@@ -324,6 +351,8 @@ impl Machine<'_> {
             },
             TimerId::Retry { step, attempt } => self.retry_due(step, attempt),
             TimerId::Tool { call, attempt } => self.tool_overdue(&call, attempt),
+            TimerId::FirstByte { step, attempt } => self.no_first_byte(step, attempt),
+            TimerId::Elsewhere { call, attempt } => self.no_answer(&call, attempt),
             TimerId::CancelGrace { call, attempt } => self.cancel_overdue(&call, attempt),
         }
     }

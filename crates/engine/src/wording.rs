@@ -240,12 +240,6 @@ pub(crate) fn loop_note(cycle: Cycle) -> String {
     )
 }
 
-pub(crate) fn go_on() -> String {
-    "[Note from the system: the connection was lost while you wrote the reply above. The user has seen it. Go on exactly \
-     from where it ends, without repeating it.]"
-        .into()
-}
-
 fn circle(cycle: Cycle) -> String {
     match cycle.period {
         1 => format!("the same call with the same result {} times", cycle.repeats + 1),
@@ -278,4 +272,9 @@ pub(crate) fn remedy_of(kind: &ProblemKind) -> Option<String> {
         ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
         _ => None,
     }
+}
+
+/// Why nothing came for a while.
+pub(crate) fn log_was_slow(ms: u64) -> String {
+    format!("The log took {ms} ms to store what had happened; nothing is shown or done before it has.")
 }

@@ -5,8 +5,8 @@ mod script;
 use proptest::prelude::*;
 use script::World;
 use std::collections::BTreeSet;
-use throughline_engine::fold::{Message as Folded, merge_adjacent};
-use throughline_engine::{Event, EventKind, Out, Turn};
+use throughline_engine::fold::Message as Folded;
+use throughline_engine::{Event, EventKind, Out, Turn, merge_deltas};
 use throughline_wire::{ClosedStep, Message};
 
 /// A step of harmless calls: text, and calls of pure and read tools that answer by their arguments alone.
@@ -137,9 +137,16 @@ proptest! {
             world.log[cut..].iter().for_each(|event| message.absorb(event));
             prop_assert_eq!(&message, &whole);
         }
-        let mut merged = world.log.clone();
-        merge_adjacent(&mut merged);
-        prop_assert_eq!(Folded::of(&merged), whole);
+        let merged = merge_deltas(world.log.clone());
+        prop_assert_eq!(&Folded::of(&merged), &whole);
+        for cut in 0..=merged.len() {
+            let mut message = Folded::of(&merged[..cut]);
+            merged[cut..].iter().for_each(|event| message.absorb(event));
+            prop_assert_eq!(&message, &whole, "a snapshot of a joined log, after {} events", cut);
+        }
+        let mut turn = restored(&merged);
+        world.beside.iter().for_each(|beside| turn.absorb_beside(beside));
+        prop_assert_eq!(turn.history(), world.turn.history(), "restored from a joined log");
     }
 
     /// R: S3: a crash after any event, then a takeover: every call gets one outcome and the turn ends.

@@ -2,7 +2,9 @@
 
 use crate::config::{AgentLimitsSection, Mode, Protocol, ResultsAs, Steering};
 use crate::prompt::Template;
-use throughline_engine::{Confirm, Execution, LoopGuard, Policy, Rule, StartRule, UpstreamChoice};
+use throughline_engine::{
+    Confirm, Execution, LoopGuard, OnInterrupted, Policy, Rule, StartRule, UpstreamChoice,
+};
 use throughline_tools::{Toggle, Toggles};
 
 /// A named set of prompt, models and tool settings.
@@ -26,6 +28,8 @@ pub struct Agent {
     pub guard: LoopGuard,
     /// What becomes of a message that comes while a reply runs. R: T14
     pub steering: Steering,
+    /// What becomes of a turn whose process died, when another takes it over. R: S3
+    pub on_interrupted: OnInterrupted,
     /// Bounds that differ from those of all agents.
     pub limits: AgentLimitsSection,
 }
@@ -43,6 +47,7 @@ impl Agent {
             policy: Vec::new(),
             guard: LoopGuard::default(),
             steering: Steering::default(),
+            on_interrupted: OnInterrupted::Continue,
             limits: AgentLimitsSection::default(),
         }
     }

@@ -3,38 +3,33 @@
 use crate::agent::Agent;
 use crate::approval::Approval;
 use crate::builder::Builder;
-use crate::calling;
-use crate::clients::{ClientAnswered, ClientError, ClientHandle, ClientTool, Clients, Offers};
+use crate::clients::{ClientAnswered, ClientError, ClientHandle, ClientTool, Clients};
 use crate::clock::Clock;
 use crate::config::{ConfiguredSource, Mode, Protocol, Settings, ToolsSection};
 use crate::conversation::Conversation;
-use crate::driver::{self, ApprovalHandler, COMMANDS_MAX, Keep, World};
+use crate::driver::{ApprovalHandler, Keep};
 use crate::error::Error;
 use crate::input::UserInput;
 use crate::memory::{Memory, MemoryError};
+use crate::observer::{KeepRaw, Observer};
 use crate::offer::{self, Offer};
 use crate::own_agents::OwnAgents;
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
-use crate::said::Mailbox;
-use crate::turn::{Turn, TurnControl};
+use crate::turn::Turn;
 use crate::upstream::Upstream;
+use crate::wire;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use throughline_engine::{
-    ClientAnswer, ConversationId, MessageId, OfferedTool, Remembered, Scope, TurnId, TurnLimits, TurnSetup,
-    TurnStart,
-};
+use throughline_engine::{ClientAnswer, ConversationId, Remembered, Scope, TurnId};
 use throughline_store::Log;
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::Surroundings;
-use throughline_tools::{Executor, Registry, Source, SourceFault, TOOL_TIMEOUT_DEFAULT, Toggle, Toolbox};
-use throughline_wire::{CallId, Message, ToolName};
-use tokio::sync::{OnceCell, mpsc};
-use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
+use throughline_tools::{Executor, Registry, Source, SourceFault, Toolbox};
+use throughline_wire::{CallId, Message};
+use tokio::sync::OnceCell;
 
 /// How long the first turn waits for sources of tools that have said nothing yet, unless `[tools] wait_ms` says otherwise.
 /// Later turns take the tools that there are when they begin.
@@ -103,6 +98,7 @@ pub(crate) struct Inner {
     pub(crate) approval_handler: Option<ApprovalHandler>,
     pub(crate) clients: Clients,
     pub(crate) own_agents: OwnAgents,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 /// What loading a configuration again has changed.
@@ -137,6 +133,18 @@ pub struct TurnRequest {
     pub remembered: Vec<Remembered>,
     /// Whose turn it is, in an application with several users: only their own clients run tools for them.
     pub user: Option<String>,
+    /// Its id, unique everywhere; `None` = a new one.
+    pub turn_id: Option<TurnId>,
+    /// Instructions behind the agent's own.
+    pub instructions: Option<String>,
+    /// Sampling that differs from the agent's.
+    pub settings: wire::Settings,
+    /// Tools of whoever asks, offered under exactly their names. A call of one waits until it is answered by
+    /// [`Throughline::answer_client_call`], at most `own_tool_ms_max`. What they leave open of effect and time does not
+    /// matter: they run where they were declared.
+    pub own_tools: Vec<ClientTool>,
+    /// Whether the raw bytes of the upstreams are given to the [`Observer`].
+    pub keep_raw: KeepRaw,
 }
 
 impl Throughline {
@@ -156,112 +164,6 @@ impl Throughline {
     /// A conversation with the application's own agent: turns that know what was said before.
     pub fn conversation(&self) -> Conversation {
         Conversation::new(self.clone())
-    }
-
-    /// Starts a turn. It runs in a task of its own, on the tokio runtime of the caller.
-    ///
-    /// # Errors
-    /// As in [`ask`](Self::ask).
-    pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
-        self.start_with(request, Hooks::none()).await
-    }
-
-    /// As `start`, with somebody who wants to know what comes of it.
-    pub(crate) async fn start_with(&self, request: TurnRequest, hooks: Hooks) -> Result<Turn, Error> {
-        let inner = &self.inner;
-        self.sources_have_spoken().await;
-        let plan = self.plan();
-        let agent = &*self.agent_for(request.agent.as_deref(), &request.user)?;
-        let models = plan.models(agent, request.model.as_deref())?;
-        let upstreams = plan.clients(&models)?;
-        let clock = Clock::start();
-        let registry = inner.clients.registry(&inner.toolbox.registry(), &request.user);
-        let mode = request.mode.unwrap_or(agent.mode);
-        let offer = offer::offer(offer::Asked {
-            user: &plan.user,
-            agent,
-            model: models.first(),
-            mode,
-            protocol: agent.tool_call.protocol,
-            registry: &registry,
-            prompts: &inner.prompts,
-            now_ms: clock.now(),
-        })?;
-        let client_of = |name: &ToolName| inner.clients.client_of(name, &request.user);
-        let tools = offered(&offer, &registry, agent, client_of);
-        let mut remembered = self.always_holds().await?;
-        remembered.extend(request.remembered);
-        let calls = calling::format(&offer, agent.tool_call.results, &tools);
-        // Said once, where a conversation begins.
-        let remarks = match request.history.is_empty() {
-            true => calling::left_out(&offer),
-            false => Vec::new(),
-        };
-        let setup = TurnSetup {
-            agent: agent.name.clone(),
-            instructions: offer.instructions(),
-            history: request.history,
-            upstreams: models,
-            mode: mode.name().to_owned(),
-            tools,
-            remarks,
-            settings: agent.settings.clone(),
-            limits: TurnLimits {
-                iterations_max: agent.tool_call.max_iterations,
-                ..agent.limits.over(plan.limits)
-            },
-            start: agent.tool_call.start,
-            execution: agent.tool_call.execution,
-            policy: agent.policy(),
-            remembered,
-            guard: agent.guard,
-            approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
-            retry: plan.retry,
-            ..TurnSetup::default()
-        };
-        let id = TurnId::new(format!("turn_{}", Uuid::now_v7().simple()));
-        let start = TurnStart {
-            turn_id: id.clone(),
-            conversation_id: request.conversation_id,
-            message_id: MessageId::new(format!("msg_{}", Uuid::now_v7().simple())),
-            // The random part of the id; only retries are spread by it.
-            nonce: Uuid::now_v7().as_u64_pair().1,
-            input: request.input.into_parts(),
-        };
-        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        let (over, abandoned) = (CancellationToken::new(), CancellationToken::new());
-        let mailbox = Mailbox::default();
-        let messages_max = setup.limits.messages_queued_max as usize;
-        let log = inner.log.clone();
-        // The turn exists in the log before anyone can follow it.
-        log.claim(id.as_str()).await?;
-        let tail = log.tail(id.as_str(), 0).await?;
-        let world = World {
-            clock,
-            log: log.clone(),
-            upstreams,
-            calls,
-            registry: {
-                // As it is when a call starts: a tool that has been changed since is noticed there. R: A3
-                let (toolbox, clients, user) =
-                    (inner.toolbox.clone(), inner.clients.clone(), request.user.clone());
-                Arc::new(move || clients.registry(&toolbox.registry(), &user))
-            },
-            executor: inner.executor.clone(),
-            approval_handler: inner.approval_handler.clone(),
-            keep: self.keeper(clock, hooks.kept),
-            commands,
-            mailbox: mailbox.clone(),
-            offers: Offers::new(inner.clients.clone(), id.clone(), request.user, sender.clone()),
-            abandoned: abandoned.clone(),
-        };
-        let ended = over.clone().drop_guard();
-        tokio::spawn(async move {
-            // Whatever happens in here, whoever follows the turn is told that it is over.
-            let _ended = ended;
-            (hooks.at_end)(driver::drive(setup, start, world).await);
-        });
-        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned, mailbox, messages_max)))
     }
 
     /// A page or app connects that runs tools of its own: `client.<name>`, or the avatar's. In turns of the same user that
@@ -459,7 +361,11 @@ impl Throughline {
     }
 
     /// What becomes of an answer that holds longer than the turn. R: A2
-    fn keeper(&self, clock: Clock, of_conversation: Arc<dyn Fn(Remembered) + Send + Sync>) -> Keep {
+    pub(crate) fn keeper(
+        &self,
+        clock: Clock,
+        of_conversation: Arc<dyn Fn(Remembered) + Send + Sync>,
+    ) -> Keep {
         let app = self.clone();
         Arc::new(move |answer: Remembered| match answer.scope {
             Scope::Call | Scope::Turn => {}
@@ -471,7 +377,7 @@ impl Throughline {
         })
     }
 
-    fn plan(&self) -> Arc<Plan> {
+    pub(crate) fn plan(&self) -> Arc<Plan> {
         // It is replaced whole.
         self.inner.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -484,46 +390,11 @@ impl Throughline {
     }
 
     /// The first turn should not be without tools only because their servers are still starting.
-    async fn sources_have_spoken(&self) {
+    pub(crate) async fn sources_have_spoken(&self) {
         let wait = || async {
             let wait_ms = self.inner.configured.lock().await.1.wait_ms;
             self.ready(wait_ms.map_or(SOURCES_WAIT_MAX, Duration::from_millis)).await;
         };
         self.inner.first_wait.get_or_init(wait).await;
     }
-}
-
-/// Who wants to know what comes of a turn.
-pub(crate) struct Hooks {
-    /// Gets what the turn adds to the history, before anyone can see that it is over.
-    pub(crate) at_end: Box<dyn FnOnce(Vec<Message>) + Send>,
-    /// Gets what holds for the conversation from now on.
-    pub(crate) kept: Arc<dyn Fn(Remembered) + Send + Sync>,
-}
-
-impl Hooks {
-    fn none() -> Self {
-        Self { at_end: Box::new(|_| ()), kept: Arc::new(|_| ()) }
-    }
-}
-
-/// The offered tools as the machine needs them.
-fn offered(
-    offer: &Offer,
-    registry: &Registry,
-    agent: &Agent,
-    client_of: impl Fn(&ToolName) -> Option<String>,
-) -> Vec<OfferedTool> {
-    if agent.tool_call.tools == Toggle::Off {
-        return Vec::new();
-    }
-    let mut offered = registry.offered_with(&agent.tool_call.toggles, client_of);
-    offered.retain(|tool| offer.offers(&tool.name));
-    for tool in &mut offered {
-        // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
-        if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
-            tool.timeout_ms = agent.tool_call.timeout_ms;
-        }
-    }
-    offered
 }

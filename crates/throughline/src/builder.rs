@@ -7,6 +7,7 @@ use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
 use crate::memory::{InMemory, Memory};
+use crate::observer::Observer;
 use crate::own_agents::OwnAgents;
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
@@ -38,6 +39,7 @@ pub struct Builder {
     executor_limits: ExecutorLimits,
     spool: Option<PathBuf>,
     client_grace: Option<Duration>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Builder {
@@ -204,6 +206,12 @@ impl Builder {
         self
     }
 
+    /// Who watches all turns: for metrics, histories of calls, raw bytes. Default: nobody. R: O1
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// Checks everything and opens nothing: the first connection is made by the first turn.
     ///
     /// # Errors
@@ -243,6 +251,7 @@ impl Builder {
                 approval_handler: self.approval_handler,
                 own_agents: OwnAgents::default(),
                 clients: Clients::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
+                observer: self.observer,
             }),
         })
     }

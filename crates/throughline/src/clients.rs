@@ -7,10 +7,13 @@
 mod answer;
 mod declared;
 mod handle;
+mod own;
 
 pub use answer::ClientAnswered;
 pub use declared::{CLIENT_TOOLS_MAX, ClientError, ClientTool};
 pub use handle::{ClientEvent, ClientHandle, IncomingCall};
+pub use own::OWN_TOOLS_MAX;
+pub(crate) use own::own_tools;
 
 use crate::driver::Command;
 use answer::Ended;
@@ -20,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use throughline_engine::{CallStatus, ClientAnswer, Event, EventKind, Input, Millis, TurnId};
+use throughline_engine::{CallStatus, ClientAnswer, Event, EventKind, Input, Millis, REQUESTER, TurnId};
 use throughline_tools::Registry;
 use throughline_wire::{CallId, NotStarted, Outcome, ToolName};
 use tokio::sync::{mpsc, oneshot};
@@ -104,6 +107,9 @@ impl Clients {
         tools: Vec<ClientTool>,
     ) -> Result<ClientHandle, ClientError> {
         let declared = Declared::new(tools)?;
+        if client_id == REQUESTER {
+            return Err(ClientError::NotYours { client_id });
+        }
         let mut state = self.state();
         if state.clients.get(&client_id).is_some_and(|client| client.user != user) {
             return Err(ClientError::NotYours { client_id });
@@ -232,6 +238,14 @@ impl State {
     }
 }
 
+/// Whether a client was asked to run this start before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Now,
+    /// By another process.
+    Before,
+}
+
 /// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
 pub(crate) struct Offers {
     clients: Clients,
@@ -254,9 +268,13 @@ impl Offers {
         tool: ToolName,
         arguments: Value,
         until: Millis,
+        offered: Offered,
     ) -> Option<Input> {
         let mut state = self.clients.state();
-        if state.clients.get(client_id).is_none_or(|client| client.user != self.user) {
+        let is_ours = state.clients.get(client_id).is_some_and(|client| client.user == self.user);
+        // Who asked for the turn needs no connection, and a client that was asked before this process began may come back:
+        // it is asked when it does.
+        if !is_ours && client_id != REQUESTER && offered == Offered::Now {
             let outcome = Outcome::NotStarted(NotStarted::NoViewer);
             return Some(Input::ToolEnded { call, attempt, outcome });
         }

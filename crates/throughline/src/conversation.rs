@@ -1,8 +1,9 @@
 //! Turns that know what was said before.
 
-use crate::app::{Hooks, Throughline, TurnRequest};
+use crate::app::{Throughline, TurnRequest};
 use crate::config::Mode;
 use crate::error::Error;
+use crate::hooks::TurnHooks;
 use crate::input::UserInput;
 use crate::said::Said;
 use crate::turn::{Turn, TurnControl};
@@ -150,15 +151,15 @@ impl Conversation {
             ..self.template.clone()
         };
         let (history, remembered) = (self.history.clone(), self.remembered.clone());
-        let hooks = Hooks {
-            at_end: Box::new(move |added: Vec<Message>| {
-                history.lock().unwrap_or_else(PoisonError::into_inner).extend(added);
-            }),
-            kept: Arc::new(move |answer| {
+        let hooks = TurnHooks::default()
+            .at_end(move |ended| {
+                history.lock().unwrap_or_else(PoisonError::into_inner).extend(ended.adds);
+            })
+            .kept(move |answer| {
                 remembered.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
-            }),
-        };
-        let turn = self.app.start_with(request, hooks).await?;
+            });
+        let prepared = self.app.prepare(request).await?;
+        let turn = self.app.begin(prepared, hooks).await?;
         let before = self.last.replace(turn.control());
         self.left.extend(before.iter().flat_map(TurnControl::take_queued));
         Ok(turn)

@@ -1,9 +1,11 @@
 //! Why something cannot be set up or begun. What goes wrong inside a turn is told by its events.
 
+use crate::clients::OWN_TOOLS_MAX;
 use crate::config::ConfigError;
 use crate::memory::MemoryError;
 use crate::prompt::TemplateError;
 use crate::upstream::UpstreamError;
+use throughline_engine::TurnId;
 use throughline_store::LogError;
 use throughline_tools::RegistryError;
 
@@ -66,6 +68,38 @@ pub enum Error {
     NoProtocol {
         /// Its name.
         protocol: &'static str,
+    },
+    /// A tool of the request is called like one that is offered anyway, or like another one of the request.
+    #[error(
+        "the request's tool `{name}` is called like one of `{from}`; call it something else, or leave it out"
+    )]
+    ToolNameTaken {
+        /// The name.
+        name: String,
+        /// Where the other one comes from.
+        from: String,
+    },
+    /// The request declares too many tools of its own.
+    #[error("{count} tools of its own are too many for one request; there may be {OWN_TOOLS_MAX}")]
+    TooManyTools {
+        /// So many.
+        count: usize,
+    },
+    /// A tool of the request has a name that no upstream takes.
+    #[error("the request's tool `{name}` cannot be offered: {why}")]
+    BadToolName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The stored turn was written by a later release.
+    #[error("turn `{turn}` was stored by a later release (version {version}); go on with it there")]
+    LaterRelease {
+        /// Which.
+        turn: TurnId,
+        /// What it says of itself.
+        version: u32,
     },
     /// There is no agent of that name.
     #[error("there is no agent `{agent}`; there are {agents}")]

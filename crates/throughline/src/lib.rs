@@ -24,6 +24,7 @@ pub mod prompt;
 mod agent;
 mod app;
 mod approval;
+mod begin;
 mod builder;
 mod by_hand;
 mod calling;
@@ -31,14 +32,18 @@ mod clients;
 mod clock;
 mod closest;
 mod conversation;
+mod decided;
 mod driver;
 mod error;
+mod hooks;
 mod input;
+mod observer;
 mod offer;
 mod own_agents;
 mod plan;
 mod said;
 mod secret;
+mod stored;
 mod turn;
 mod upstream;
 
@@ -49,15 +54,19 @@ pub use builder::Builder;
 pub use by_hand::{Consent, HandCall, HandCalled, HandRefused};
 pub use clients::{
     CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientAnswered, ClientError, ClientEvent, ClientHandle,
-    ClientTool, IncomingCall,
+    ClientTool, IncomingCall, OWN_TOOLS_MAX,
 };
 pub use conversation::Conversation;
+pub use decided::{CallCancelled, Decided};
 pub use driver::ToolAnswered;
 pub use error::Error;
+pub use hooks::{TurnEnded, TurnHooks};
 pub use input::UserInput;
+pub use observer::{KeepRaw, ModelCallFacts, ModelMoment, Observer, TurnFacts};
 pub use offer::{Offer, SourceTokens};
 pub use said::{Said, TakenBack};
 pub use secret::Secret;
+pub use stored::{HistoryOf, Prepared, STORED_TURN, StoredTurn};
 pub use turn::{Accepted, Turn, TurnControl};
 pub use upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 

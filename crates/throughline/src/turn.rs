@@ -1,6 +1,7 @@
 //! A running turn, as whoever started it sees it: a cursor in the log, and a way to say something.
 
 use crate::approval::Answer;
+use crate::decided::{CallCancelled, Decided};
 use crate::driver::{Command, ToolAnswered};
 use crate::input::UserInput;
 use crate::said::{Kept, Mailbox, Said, TakenBack};
@@ -83,7 +84,7 @@ impl Turn {
     }
 
     /// Stops one call; the turn goes on. R: T8
-    pub async fn cancel_call(&self, call: CallId) -> Accepted {
+    pub async fn cancel_call(&self, call: CallId) -> CallCancelled {
         self.control.cancel_call(call).await
     }
 
@@ -148,6 +149,21 @@ impl TurnControl {
     /// Answers one question, with changed arguments or for longer than this call. R: A2
     pub async fn answer_with(&self, question: ApprovalId, answer: Answer) -> Accepted {
         self.send(Command::Answer { question: Question::One(question), answer, by: "user".to_owned() }).await
+    }
+
+    /// Answers one question and tells what became of the answer when the log has it. Of several the first counts, and
+    /// everybody is told the same. R: A3
+    pub async fn decide(&self, question: ApprovalId, answer: Answer) -> Decided {
+        self.decide_as(question, answer, "user").await
+    }
+
+    /// The same in the name of somebody, who then stands in the log.
+    pub async fn decide_as(&self, question: ApprovalId, answer: Answer, by: &str) -> Decided {
+        let (reply, decided) = oneshot::channel();
+        match self.send(Command::Decide { question, answer, by: by.to_owned(), reply }).await {
+            Accepted::Yes => decided.await.unwrap_or(Decided::TurnIsOver),
+            Accepted::TurnIsOver => Decided::TurnIsOver,
+        }
     }
 
     /// Answers all questions that are open now.
@@ -226,9 +242,13 @@ impl TurnControl {
         self.send(Command::Cancel).await
     }
 
-    /// Stops one call.
-    pub async fn cancel_call(&self, call: CallId) -> Accepted {
-        self.send(Command::CancelCall(call)).await
+    /// Stops one call, and tells what came of it when the log has it.
+    pub async fn cancel_call(&self, call: CallId) -> CallCancelled {
+        let (reply, cancelled) = oneshot::channel();
+        match self.send(Command::CancelCall { call, reply }).await {
+            Accepted::Yes => cancelled.await.unwrap_or(CallCancelled::TurnIsOver),
+            Accepted::TurnIsOver => CallCancelled::TurnIsOver,
+        }
     }
 
     /// Waits until the turn is over and the log has all of it.

@@ -75,6 +75,7 @@ pub(crate) mod name {
     pub(crate) const REQUIRE_CONFIRMATION: &str = "require_confirmation";
     pub(crate) const LOOP_GUARD: &str = "loop_guard";
     pub(crate) const REDEFINED: &str = "redefined";
+    pub(crate) const OWN_TOOL: &str = "own_tool";
 }
 
 /// What would become of a call: for testers and editors of rules. The loop guard and who answers are not asked.

@@ -70,6 +70,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             questions_per_call_max: 1 + more.below(3) as u32,
             asked_ms_max: if more.chance(20) { 2_000 } else { 1_800_000 },
             messages_queued_max: if more.chance(10) { 1 } else { 32 },
+            ..TurnLimits::default()
         },
         start,
         execution,

@@ -7,10 +7,10 @@ use super::rng::Rng;
 use super::upstream::{self, Item, Said};
 use super::{Mutant, Options, Summary, client, people, tool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use throughline_engine::fold::{Message, merge_adjacent};
+use throughline_engine::fold::Message;
 use throughline_engine::{
     Action, Append, Beside, Decision, Event, EventKind, Input, Millis, Out, Outbox, Question, QuestionKind,
-    QueuedMessage, Seq, Turn, UserMessageId, Verdict,
+    QueuedMessage, Seq, Turn, UserMessageId, Verdict, merge_deltas,
 };
 use throughline_wire::{CallId, ToolName};
 
@@ -696,8 +696,7 @@ impl World<'_> {
         if resumed != whole {
             return Err(format!("a snapshot after {cut} events and the rest is not the whole"));
         }
-        let mut merged = self.log.clone();
-        merge_adjacent(&mut merged);
+        let merged = merge_deltas(self.log.clone());
         if Message::of(&merged) != whole {
             return Err("joined deltas fold differently".into());
         }

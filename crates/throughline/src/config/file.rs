@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use super::serving::{ServerSection, StoreSection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use throughline_engine::{LoopGuard, RetryPolicy, Rule, TurnLimits};
+use throughline_engine::{LoopGuard, OnInterrupted, RetryPolicy, Rule, TurnLimits};
 use throughline_tools::command::CommandTool;
 use throughline_tools::http_tool::HttpTool;
 use throughline_tools::mcp::McpServer;
@@ -241,9 +241,16 @@ pub struct AgentSection {
     /// What becomes of a message that the user sends while a reply runs. Default: at the next step. R: T14
     #[serde(default)]
     pub steering: Steering,
+    /// What becomes of a turn whose process died: `continue`, or `end`. Default continue. R: S3
+    #[serde(default = "goes_on")]
+    pub on_interrupted: OnInterrupted,
     /// Bounds of this agent's turns that differ from `[limits.turn]`.
     #[serde(default)]
     pub limits: AgentLimitsSection,
+}
+
+fn goes_on() -> OnInterrupted {
+    OnInterrupted::Continue
 }
 
 /// `tool_call = { … }` of an agent: the fields and defaults of seed 002 §3.1, `start` and `results`.
@@ -294,7 +301,7 @@ impl Default for ToolCallSection {
 }
 
 /// How calls travel (T3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Native; if the upstream refuses tools, the message says so and how to switch.
@@ -326,7 +333,7 @@ impl Mode {
 }
 
 /// Text protocols.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// Blocks between `<<<[TOOL_REQUEST]>>>` and `<<<[END_TOOL_REQUEST]>>>`.
@@ -413,6 +420,8 @@ pub struct AgentLimitsSection {
     pub progress_events_max: Option<u32>,
     pub problems_per_step_max: Option<u32>,
     pub messages_queued_max: Option<u32>,
+    pub own_tool_ms_max: Option<u64>,
+    pub takeovers_max: Option<u32>,
     pub questions_per_call_max: Option<u32>,
     pub asked_ms_max: Option<u64>,
 }
@@ -433,6 +442,8 @@ impl AgentLimitsSection {
             questions_per_call_max: self.questions_per_call_max.unwrap_or(base.questions_per_call_max),
             asked_ms_max: self.asked_ms_max.unwrap_or(base.asked_ms_max),
             messages_queued_max: self.messages_queued_max.unwrap_or(base.messages_queued_max),
+            own_tool_ms_max: self.own_tool_ms_max.unwrap_or(base.own_tool_ms_max),
+            takeovers_max: self.takeovers_max.unwrap_or(base.takeovers_max),
         }
     }
 }

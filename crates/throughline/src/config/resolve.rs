@@ -367,6 +367,7 @@ impl Layers<'_> {
             policy: section.policy.clone(),
             guard: section.guard,
             steering: section.steering,
+            on_interrupted: section.on_interrupted,
             limits: section.limits,
             models,
         })

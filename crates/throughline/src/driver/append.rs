@@ -10,7 +10,8 @@ use throughline_engine::{
 };
 use throughline_store as store;
 use throughline_store::{Durability, Epoch, Log, LogError, Record};
-use throughline_wire::{CallId, Message};
+use throughline_wire::CallId;
+use tokio::time::{Duration, Instant};
 
 /// Appends what the outbox hands out.
 pub(super) struct Appender {
@@ -19,13 +20,15 @@ pub(super) struct Appender {
     epoch: Epoch,
     effects: Effects,
     under_way: Option<BoxFuture<'static, Result<(), LogError>>>,
+    since: Instant,
 }
 
 impl Appender {
-    /// Becomes the owner of the turn.
-    pub(super) async fn claim(log: Arc<dyn Log>, turn: &TurnId) -> Result<Self, LogError> {
-        let epoch = log.claim(turn.as_str()).await?.epoch;
-        Ok(Self { log, turn: turn.clone(), epoch, effects: Effects::default(), under_way: None })
+    /// Of the owner of the turn; `logged` = what the log has of it.
+    pub(super) fn new(log: Arc<dyn Log>, turn: &TurnId, epoch: Epoch, logged: &[Event]) -> Self {
+        let mut effects = Effects::default();
+        logged.iter().for_each(|event| effects.note(event));
+        Self { log, turn: turn.clone(), epoch, effects, under_way: None, since: Instant::now() }
     }
 
     pub(super) fn state(&self) -> LogState {
@@ -40,22 +43,35 @@ impl Appender {
     pub(super) fn begin(&mut self, append: Append) {
         let (log, turn, epoch) = (self.log.clone(), self.turn.clone(), self.epoch);
         let batch = batch(append, &mut self.effects);
+        self.since = Instant::now();
         self.under_way =
             Some(Box::pin(async move { log.append(turn.as_str(), epoch, batch?).await.map(|_ack| ()) }));
     }
 
     /// The append under way is durable, or refused; never, if none is.
-    pub(super) async fn done(&mut self) -> Result<(), LogError> {
+    pub(super) async fn done(&mut self) -> Result<Pace, LogError> {
         match &mut self.under_way {
             Some(append) => {
                 let done = append.await;
                 self.under_way = None;
-                done
+                let took = self.since.elapsed();
+                done.map(|()| if took < SLOW { Pace::Normal } else { Pace::Slow(took) })
             }
             None => std::future::pending().await,
         }
     }
 }
+
+/// How long an append took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Normal,
+    /// So long that people have noticed.
+    Slow(Duration),
+}
+
+/// From when on an append is slow: long enough to be noticed by whoever reads along.
+const SLOW: Duration = Duration::from_secs(1);
 
 fn batch(append: Append, effects: &mut Effects) -> Result<store::Batch, LogError> {
     let records = append.events.iter().map(|event| effects.record(event)).collect::<Result<_, _>>()?;
@@ -77,10 +93,14 @@ fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, LogError> {
 struct Effects(HashMap<CallId, Effect>);
 
 impl Effects {
-    fn record(&mut self, event: &Event) -> Result<Record, LogError> {
+    fn note(&mut self, event: &Event) {
         if let (EventKind::ToolUse { effect, .. }, Some(call)) = (&event.kind, &event.tool_id) {
             self.0.insert(call.clone(), *effect);
         }
+    }
+
+    fn record(&mut self, event: &Event) -> Result<Record, LogError> {
+        self.note(event);
         let (kind, durability) = self.class(event);
         Ok(Record::new(event.seq.0, kind, durability, json(event)?))
     }
@@ -136,23 +156,9 @@ pub(super) async fn end_as_interrupted(
     setup: TurnSetup,
     start: TurnStart,
     clock: Clock,
-) -> Result<Vec<Message>, LogError> {
+) -> Result<Turn, LogError> {
     let claim = log.claim(turn.as_str()).await?;
-    let mut events: Vec<Event> = Vec::new();
-    loop {
-        let records =
-            log.read(turn.as_str(), events.last().map_or(0, |event| event.seq.0), RECORDS_PER_READ).await?;
-        if records.is_empty() {
-            break;
-        }
-        for record in records {
-            events.push(read(&record.payload)?);
-        }
-    }
-    let mut beside = Vec::new();
-    for written in log.read_beside(turn.as_str()).await? {
-        beside.push(Beside { step: written.step, state: read(&written.payload)? });
-    }
+    let (events, beside) = read(log, turn.as_str()).await?;
     let setup = TurnSetup { on_interrupted: OnInterrupted::End, ..setup };
     let mut machine = Turn::restore(setup, start, &events, &beside);
     let (mut out, mut outbox) = (Out::default(), Outbox::new());
@@ -165,15 +171,33 @@ pub(super) async fn end_as_interrupted(
     let _ = outbox.push(&mut out);
     if let Some(append) = outbox.next_append() {
         let mut effects = Effects::default();
-        for event in &events {
-            effects.record(event)?;
-        }
+        events.iter().for_each(|event| effects.note(event));
         log.append(turn.as_str(), claim.epoch, batch(append, &mut effects)?).await?;
     }
-    Ok(machine.history().unwrap_or_default())
+    Ok(machine)
 }
 
-fn read<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Result<T, LogError> {
+/// Everything that the log has of a turn.
+pub(crate) async fn read(log: &dyn Log, turn: &str) -> Result<(Vec<Event>, Vec<Beside>), LogError> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq.0);
+        let records = log.read(turn, after, RECORDS_PER_READ).await?;
+        if records.is_empty() {
+            break;
+        }
+        for record in records {
+            events.push(parsed(&record.payload)?);
+        }
+    }
+    let mut beside = Vec::new();
+    for written in log.read_beside(turn).await? {
+        beside.push(Beside { step: written.step, state: parsed(&written.payload)? });
+    }
+    Ok((events, beside))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Result<T, LogError> {
     serde_json::from_slice(payload)
         .map_err(|error| LogError::Store { why: format!("a record cannot be read: {error}") })
 }

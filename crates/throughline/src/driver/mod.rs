@@ -5,24 +5,31 @@
 
 mod append;
 mod calls;
+mod decisions;
 mod elicitation;
 mod model;
 mod outside;
 mod questions;
 mod receipts;
 mod timers;
+mod watched;
 
+pub(crate) use append::read;
 pub(crate) use questions::ApprovalHandler;
+pub(crate) use watched::{CallWatch, Watched};
 
 pub use elicitation::ToolAnswered;
 
 use crate::approval::Answer;
-use crate::clients::{ClientAnswered, Offers};
+use crate::clients::{ClientAnswered, Offered, Offers};
 use crate::clock::Clock;
+use crate::decided::{CallCancelled, Decided};
+use crate::hooks::TurnEnded;
 use crate::said::{Mailbox, TakenBack};
 use crate::upstream::UpstreamClient;
-use append::Appender;
+use append::{Appender, Pace};
 use calls::RunningTools;
+use decisions::Decisions;
 use elicitation::ToolQuestions;
 use futures_util::FutureExt;
 use model::ModelCall;
@@ -32,14 +39,14 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{
-    Action, ApprovalId, ClientAnswer, Event, EventKind, FailureKind, Input, Out, Outbox, Question,
-    QueuedMessage, Remembered, ToolAnswer, Turn, TurnSetup, TurnStart, UpstreamFailure, UserMessageId,
-    Verdict,
+    Action, ApprovalId, Beside, ClientAnswer, Event, EventKind, FailureKind, Input, Out, Outbox, Question,
+    QueuedMessage, Remembered, ToolAnswer, Turn, TurnId, TurnSetup, TurnStart, UpstreamFailure,
+    UserMessageId, Verdict,
 };
-use throughline_store::{Log, LogError};
+use throughline_store::{Claim, Log, LogError};
 use throughline_tools::{Executor, Registry};
+use throughline_wire::CallId;
 use throughline_wire::text::CallFormat;
-use throughline_wire::{CallId, Message};
 use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -70,8 +77,26 @@ pub(crate) enum Command {
         answer: ClientAnswer,
         reply: oneshot::Sender<ClientAnswered>,
     },
+    Decide {
+        question: ApprovalId,
+        answer: Answer,
+        by: String,
+        reply: oneshot::Sender<Decided>,
+    },
     Cancel,
-    CancelCall(CallId),
+    CancelCall {
+        call: CallId,
+        reply: oneshot::Sender<CallCancelled>,
+    },
+}
+
+/// Where a turn begins.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// At its beginning.
+    New,
+    /// Behind what the log has of it, in place of a process that is gone.
+    Log { events: Vec<Event>, beside: Vec<Beside> },
 }
 
 /// Commands that may wait to be taken. One that finds no room waits at its sender.
@@ -87,8 +112,10 @@ pub(crate) type Keep = Arc<dyn Fn(Remembered) + Send + Sync>;
 pub(crate) struct World {
     pub clock: Clock,
     pub log: Arc<dyn Log>,
-    /// By place in [`TurnSetup::upstreams`].
-    pub upstreams: Vec<Arc<UpstreamClient>>,
+    /// The right to write the turn.
+    pub claim: Claim,
+    /// By place in [`TurnSetup::upstreams`]; `None` = there is none of that name any more.
+    pub upstreams: Vec<Option<Arc<UpstreamClient>>>,
     /// How calls travel. The machine does not know.
     pub calls: CallFormat,
     pub registry: RegistryNow,
@@ -102,21 +129,33 @@ pub(crate) struct World {
     pub offers: Offers,
     /// Nobody holds the turn any more: it is to be stopped.
     pub abandoned: CancellationToken,
+    pub observer: Watched,
 }
 
-/// Drives a turn to its end and returns what it adds to the conversation. A panic anywhere, and a log that refuses, end
-/// the turn as interrupted: what the log holds is what happened.
-pub(crate) async fn drive(setup: TurnSetup, start: TurnStart, world: World) -> Vec<Message> {
+/// Drives a turn to its end and tells what came of it. A panic anywhere, and a log that refuses, end the turn as
+/// interrupted: what the log holds is what happened.
+pub(crate) async fn drive(setup: TurnSetup, start: TurnStart, origin: Origin, world: World) -> TurnEnded {
     let (clock, log, turn) = (world.clock, world.log.clone(), start.turn_id.clone());
-    let attempt = AssertUnwindSafe(Driver::run(setup.clone(), start.clone(), world)).catch_unwind().await;
-    match attempt {
-        Ok(Ok(history)) => history,
+    let run = Driver::run(setup.clone(), start.clone(), origin, world);
+    match AssertUnwindSafe(run).catch_unwind().await {
+        Ok(Ok(machine)) => ended(&machine),
         // Another owner writes this turn now; it will end it.
-        Ok(Err(LogError::Fenced { .. })) => Vec::new(),
-        Ok(Err(_)) | Err(_) => {
-            // A store that is lost cannot be told that it is lost; who follows the turn sees that its driver is gone.
-            append::end_as_interrupted(&*log, &turn, setup, start, clock).await.unwrap_or_default()
-        }
+        Ok(Err(LogError::Fenced { .. })) => TurnEnded::default(),
+        // A store that is lost cannot be told that it is lost; who follows the turn sees that its driver is gone.
+        Ok(Err(_)) | Err(_) => append::end_as_interrupted(&*log, &turn, setup, start, clock)
+            .await
+            .map_or_else(|_| TurnEnded::default(), |machine| ended(&machine)),
+    }
+}
+
+fn ended(machine: &Turn) -> TurnEnded {
+    TurnEnded {
+        turn_id: TurnId::default(),
+        status: machine.status(),
+        adds: machine.history().unwrap_or_default(),
+        text: machine.text(),
+        usage: machine.usage(),
+        ended_at: machine.last_at(),
     }
 }
 
@@ -126,15 +165,17 @@ struct Driver {
     out: Out,
     clock: Clock,
     model: ModelCall,
-    upstreams: Vec<Arc<UpstreamClient>>,
+    upstreams: Vec<Option<Arc<UpstreamClient>>>,
     registry: RegistryNow,
     tools: RunningTools,
     timers: Timers,
     questions: Questions,
     tool_questions: ToolQuestions,
+    decisions: Decisions,
     receipts: Receipts,
     mailbox: Mailbox,
     offers: Offers,
+    observer: Watched,
 }
 
 /// Whether the senders of commands are still there.
@@ -145,13 +186,19 @@ enum Senders {
 }
 
 impl Driver {
-    async fn run(setup: TurnSetup, start: TurnStart, world: World) -> Result<Vec<Message>, LogError> {
-        let World { clock, log, upstreams, calls, registry, executor, approval_handler, keep, .. } = world;
-        let World { mut commands, mailbox, offers, abandoned, .. } = world;
-        let mut appender = Appender::claim(log, &start.turn_id).await?;
+    async fn run(setup: TurnSetup, start: TurnStart, origin: Origin, world: World) -> Result<Turn, LogError> {
+        let World { clock, log, claim, upstreams, calls, registry, executor, approval_handler, keep, .. } =
+            world;
+        let World { mut commands, mailbox, offers, abandoned, observer, .. } = world;
+        let (logged, beside) = match origin {
+            Origin::New => Default::default(),
+            Origin::Log { events, beside } => (events, beside),
+        };
+        let mut appender = Appender::new(log, &start.turn_id, claim.epoch, &logged);
         let tools = RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits);
         let mut out = Out::default();
-        let machine = Turn::new(setup, start, clock.now(), &mut out);
+        let mut machine = Turn::restore(setup, start, &logged, &beside);
+        machine.resume(claim.epoch.0, clock.now(), &mut out);
         let mut driver = Driver {
             machine,
             outbox: Outbox::new(),
@@ -164,10 +211,14 @@ impl Driver {
             timers: Timers::default(),
             questions: Questions::new(approval_handler),
             tool_questions: ToolQuestions::default(),
+            decisions: Decisions::default(),
             receipts: Receipts::default(),
             mailbox,
             offers,
+            observer,
         };
+        driver.catch_up(&logged);
+        drop((logged, beside));
         driver.collect();
 
         let mut keeping = JoinSet::new();
@@ -183,7 +234,7 @@ impl Driver {
                 // Every call has an outcome once the turn is over.
                 // Whoever begins the next turn finds everything that was said in this one.
                 keeping.join_all().await;
-                return Ok(driver.machine.history().unwrap_or_default());
+                return Ok(driver.machine);
             }
             let next_timer = driver.timers.next();
             tokio::select! {
@@ -191,7 +242,7 @@ impl Driver {
                 // when the log is behind.
                 biased;
                 acknowledged = appender.done() => {
-                    acknowledged?;
+                    let pace = acknowledged?;
                     let released = driver.outbox.acknowledged();
                     driver.look_at(&released.events);
                     for answer in answers_to_keep(&released.events) {
@@ -199,6 +250,10 @@ impl Driver {
                         keeping.spawn_blocking(move || keep(answer));
                     }
                     driver.perform_all(released.actions);
+                    if let Pace::Slow(took) = pace {
+                        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                        driver.feed(Input::LogWasSlow { ms });
+                    }
                     for input in driver.model.take_held() {
                         driver.feed(input);
                     }
@@ -228,14 +283,27 @@ impl Driver {
         }
     }
 
+    /// The log has had these since before this process: nobody is told of them again, but what is open is known.
+    fn catch_up(&mut self, events: &[Event]) {
+        self.questions.catch_up(events);
+        self.tool_questions.look_at(events);
+        if let Some(last) = events.last() {
+            self.receipts.logged(last.seq);
+        }
+    }
+
     /// The log has these: everybody may act on them.
     fn look_at(&mut self, events: &[Event]) {
+        self.observer.logged(events);
         self.questions.look_at(events);
         self.tool_questions.look_at(events);
         self.mailbox.look_at(events);
         self.offers.look_at(events);
         if let Some(last) = events.last() {
             self.receipts.logged(last.seq);
+        }
+        for input in self.decisions.look_at(events) {
+            self.feed(input);
         }
     }
 
@@ -272,16 +340,20 @@ impl Driver {
     fn perform(&mut self, action: Action) -> Option<Input> {
         match action {
             Action::CallModel { step, attempt, upstream, request } => {
-                let Some(client) = self.upstreams.get(upstream) else {
+                let Some(Some(client)) = self.upstreams.get(upstream) else {
                     let failure = UpstreamFailure {
                         kind: FailureKind::Unsendable,
                         status: None,
-                        message: format!("there is no upstream number {upstream}"),
+                        message:
+                            "this upstream is no longer in the configuration; put it back, or ask again with \
+                                  another model"
+                                .to_owned(),
                         retry_after_ms: None,
                     };
                     return Some(Input::ModelFailed { step, attempt, failure });
                 };
-                self.model.begin(step, attempt, client.clone(), request, self.clock);
+                let watch = self.observer.call(step, attempt, client.upstream(), &request.model);
+                self.model.begin(step, attempt, client.clone(), request, self.clock, watch);
                 None
             }
             Action::AbortModel { step, attempt } => {
@@ -312,7 +384,11 @@ impl Driver {
                     // R: A3
                     return Some(Input::Redefined { tool, fingerprint: now, start: Some((call, attempt)) });
                 }
-                self.offers.offer(call, attempt, &client_id, tool, arguments.value, until)
+                let offered = match fingerprint {
+                    Some(_) => Offered::Now,
+                    None => Offered::Before,
+                };
+                self.offers.offer(call, attempt, &client_id, tool, arguments.value, until, offered)
             }
             Action::AnswerTool { call: _, attempt: _, question_id, answer } => {
                 self.tools.answer(question_id, answer);

@@ -1,5 +1,6 @@
 //! The model call of a turn: one at a time, in a task of its own, read only when there is room.
 
+use super::CallWatch;
 use crate::clock::Clock;
 use crate::upstream::{Batch, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
@@ -49,11 +50,12 @@ impl ModelCall {
         client: Arc<UpstreamClient>,
         request: Box<ModelRequest>,
         clock: Clock,
+        watch: CallWatch,
     ) {
         let (sender, items) = mpsc::channel(ITEMS_MAX);
         let calls = self.calls.clone();
         let task = tokio::spawn(async move {
-            let call = AssertUnwindSafe(client.call(&request, &calls, &clock, sender.clone()));
+            let call = AssertUnwindSafe(client.call(&request, &calls, &clock, &watch, sender.clone()));
             if call.catch_unwind().await.is_err() {
                 // R: R3
                 let _ = sender

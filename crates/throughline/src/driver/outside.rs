@@ -1,10 +1,13 @@
 //! What comes from outside while a turn runs: people, and clients that run its tools.
 
 use super::elicitation::ToolAnswered;
-use super::{Command, Driver};
+use super::{Command, Driver, decisions};
+use crate::approval::Answer;
 use crate::clients::ClientAnswered;
+use crate::decided::{CallCancelled, Decided};
 use crate::said::TakenBack;
-use throughline_engine::{ClientCall, Input, Question};
+use throughline_engine::{ApprovalId, ClientCall, Input, Question, QuestionState};
+use tokio::sync::oneshot;
 
 impl Driver {
     pub(super) fn command(&mut self, command: Command) {
@@ -59,8 +62,44 @@ impl Driver {
                     ClientCall::Unknown => self.receipts.now(reply, ClientAnswered::Unknown),
                 }
             }
+            Command::Decide { question, answer, by, reply } => self.decide(question, answer, by, reply),
             Command::Cancel => self.feed(Input::Cancel),
-            Command::CancelCall(call) => self.feed(Input::CancelCall { call }),
+            Command::CancelCall { call, reply } => {
+                let cancelled = match self.machine.is_closed(&call) {
+                    None => CallCancelled::Unknown,
+                    Some(true) => CallCancelled::Ended,
+                    Some(false) => CallCancelled::Yes,
+                };
+                self.feed(Input::CancelCall { call });
+                self.receipts.when_logged(self.machine.seq(), reply, cancelled);
+            }
         }
+    }
+
+    /// The first answer is the machine's to take; what became of it is answered when the log has it.
+    fn decide(&mut self, question: ApprovalId, answer: Answer, by: String, reply: oneshot::Sender<Decided>) {
+        let state = self.machine.question(&question);
+        if state == QuestionState::NotYet {
+            let decided = self.decisions.keep(question, answer, by);
+            return self.receipts.now(reply, decided);
+        }
+        if let Some(decided) = decisions::too_late(state, &answer) {
+            return self.receipts.when_logged(self.machine.seq(), reply, decided);
+        }
+        let input = if self.tool_questions.is_open(&question) {
+            match self.tool_questions.check(&question, answer.clone().into_tool_answer()) {
+                Ok(answer) => {
+                    Input::ToolQuestionAnswered { question: question.clone(), answer, by: by.clone() }
+                }
+                Err(ToolAnswered::DoesNotFit { message }) => {
+                    return self.receipts.now(reply, Decided::DoesNotFit { message });
+                }
+                Err(_) => return self.receipts.now(reply, Decided::Expired),
+            }
+        } else {
+            answer.clone().into_input(Question::One(question.clone()), &by)
+        };
+        self.decisions.expect(question, answer, by, reply);
+        self.feed(input);
     }
 }

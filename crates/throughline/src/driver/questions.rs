@@ -2,7 +2,7 @@
 
 use crate::approval::{Answer, ApprovalAsk};
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use throughline_engine::{Event, EventKind, Input, Question, QuestionKind};
 use throughline_wire::{CallId, ToolName};
@@ -86,6 +86,25 @@ impl Questions {
                 _ => {}
             }
         }
+    }
+
+    /// Takes what is open out of events that another process has logged; the program is asked about it here.
+    pub(super) fn catch_up(&mut self, events: &[Event]) {
+        if self.handler.is_none() {
+            return;
+        }
+        let mut over = HashSet::new();
+        for event in events {
+            if let EventKind::ApprovalResolved { approval_id, .. } = &event.kind {
+                over.insert(approval_id.as_str());
+            }
+        }
+        let open = events.iter().filter(|event| match &event.kind {
+            EventKind::ApprovalRequest { approval_id, .. } => !over.contains(approval_id.as_str()),
+            _ => true,
+        });
+        let open: Vec<Event> = open.cloned().collect();
+        self.look_at(&open);
     }
 
     /// The next answer; never, if nothing is asked. A handler that panics answers nothing: the question stays open

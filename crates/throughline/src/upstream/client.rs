@@ -4,7 +4,9 @@ use super::batch::Batch;
 use super::failure::{self, Answer, Offered};
 use super::{Key, Proxy, Upstream};
 use crate::clock::Clock;
+use crate::driver::CallWatch;
 use crate::error::Error;
+use crate::observer::ModelMoment;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::Once;
@@ -102,9 +104,14 @@ impl UpstreamClient {
         request: &ModelRequest,
         calls: &CallFormat,
         clock: &Clock,
+        watch: &CallWatch,
         out: mpsc::Sender<ModelItem>,
     ) {
-        if let Err(failure) = self.exchange(request, calls, clock, &out).await {
+        let mut bytes = 0;
+        let exchanged = self.exchange(request, calls, clock, watch, &mut bytes, &out).await;
+        let failure = exchanged.as_ref().err().map(|failure| failure.kind);
+        watch.moment(|at| ModelMoment::Ended { at, bytes, failure });
+        if let Err(failure) = exchanged {
             let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
             // If nobody listens any more, nobody wants to know.
             let _ = out.send(ModelItem::Failed(failure)).await;
@@ -116,6 +123,8 @@ impl UpstreamClient {
         request: &ModelRequest,
         calls: &CallFormat,
         clock: &Clock,
+        watch: &CallWatch,
+        bytes: &mut u64,
         out: &mpsc::Sender<ModelItem>,
     ) -> Result<(), UpstreamFailure> {
         let limits = Deadlines::start(&self.upstream);
@@ -124,7 +133,7 @@ impl UpstreamClient {
             CallFormat::Text(text) => Cow::Owned(render(request, text)),
         };
         let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
-        let response = self.open(&written, clock, offered, &limits).await?;
+        let response = self.open(&written, clock, offered, &limits, watch).await?;
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
@@ -136,7 +145,9 @@ impl UpstreamClient {
             decoder: StepDecoder::new(self.upstream.dialect, options),
             offered,
             said: Said::Nothing,
+            bytes,
             out,
+            watch,
         };
         let ended = reply.read(response, &limits, self.host()).await?;
         if ended == Ended::Wholly {
@@ -155,13 +166,17 @@ impl UpstreamClient {
         clock: &Clock,
         offered: Offered,
         limits: &Deadlines,
+        watch: &CallWatch,
     ) -> Result<reqwest::Response, UpstreamFailure> {
         let mut request = Cow::Borrowed(request);
         let (mut written_again, mut forgotten) = (Again::No, Again::No);
         loop {
             let encoded = encode(self.upstream.dialect, &request, &self.profile(), self.upstream.transfer)
                 .map_err(|error| failure::plain(FailureKind::Unsendable, error.to_string()))?;
-            let sent = timeout_at(limits.first_byte, self.http.execute(self.request(&encoded)?)).await;
+            let sending = self.request(&encoded)?;
+            let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
+            watch.moment(|at| ModelMoment::Sent { at, bytes });
+            let sent = timeout_at(limits.first_byte, self.http.execute(sending)).await;
             let response = match sent {
                 Err(_) => return Err(limits.expired(Waiting::FirstByte)),
                 // The pool's connection had been closed by the other side: nothing has come, so nothing is repeated
@@ -178,6 +193,7 @@ impl UpstreamClient {
                 Ok(Ok(response)) => response,
             };
             let status = response.status();
+            watch.moment(|at| ModelMoment::Answered { at, status: status.as_u16() });
             if status.is_success() {
                 return acceptable(response).await;
             }
@@ -429,7 +445,10 @@ struct Reply<'a> {
     decoder: StepDecoder,
     offered: Offered,
     said: Said,
+    /// Of the body so far.
+    bytes: &'a mut u64,
     out: &'a mpsc::Sender<ModelItem>,
+    watch: &'a CallWatch,
 }
 
 /// Whether anything of the reply has been passed on.
@@ -461,6 +480,11 @@ impl Reply<'_> {
                 Ok(Ok(Some(piece))) => {
                     // An empty piece is no byte.
                     if !piece.is_empty() {
+                        if *self.bytes == 0 {
+                            self.watch.moment(|at| ModelMoment::FirstByte { at });
+                        }
+                        *self.bytes += piece.len() as u64;
+                        self.watch.raw(&piece);
                         waiting = Waiting::NextPiece;
                     }
                     let mut events = Batch::default();
@@ -513,7 +537,11 @@ impl Reply<'_> {
                 | StepEvent::Usage(_)
                 | StepEvent::Opaque(_)
                 | StepEvent::Finish { .. } => {}
-                _ => self.said = Said::Something,
+                _ if self.said == Said::Something => {}
+                _ => {
+                    self.said = Said::Something;
+                    self.watch.moment(|at| ModelMoment::FirstToken { at });
+                }
             }
         }
         match self.out.send(ModelItem::Events(events)).await {

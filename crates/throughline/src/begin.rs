@@ -1,0 +1,271 @@
+//! From a request to a running turn: everything is decided first ([`Throughline::prepare`]), then it happens
+//! ([`Throughline::begin`]). Going on with a turn of another process ([`Throughline::resume`]) is the second half alone.
+
+use crate::app::{Throughline, TurnRequest};
+use crate::calling;
+use crate::clients::{self, Offers};
+use crate::clock::Clock;
+use crate::driver::{self, COMMANDS_MAX, Origin, World};
+use crate::error::Error;
+use crate::hooks::{TurnEnded, TurnHooks};
+use crate::observer::TurnFacts;
+use crate::offer::{self, Offer};
+use crate::said::Mailbox;
+use crate::stored::{HistoryOf, Prepared, STORED_TURN, StoredTurn};
+use crate::turn::{Turn, TurnControl};
+use crate::upstream::UpstreamClient;
+use std::sync::Arc;
+use throughline_engine::{MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart, UpstreamChoice};
+use throughline_store::{Claim, Tail};
+use throughline_tools::{Registry, TOOL_TIMEOUT_DEFAULT, Toggle};
+use throughline_wire::text::TextProtocol;
+use throughline_wire::{Message, Settings, ToolName};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+impl Throughline {
+    /// Decides everything about a turn and mints its ids. Nothing has happened then: nothing is logged, no model is asked.
+    /// What [`Prepared::stored`] says is to be kept before the turn begins, if it is to survive this process.
+    ///
+    /// # Errors
+    /// Only what keeps a turn from beginning: an agent, model, upstream or key that is not there, a tool of the request
+    /// whose name is taken.
+    pub async fn prepare(&self, request: TurnRequest) -> Result<Prepared, Error> {
+        let inner = &self.inner;
+        self.sources_have_spoken().await;
+        let plan = self.plan();
+        let agent = &*self.agent_for(request.agent.as_deref(), &request.user)?;
+        let models = plan.models(agent, request.model.as_deref())?;
+        let upstreams = plan.clients(&models)?;
+        let registry = inner.clients.registry(&inner.toolbox.registry(), &request.user);
+        let mode = request.mode.unwrap_or(agent.mode);
+        let offer = offer::offer(offer::Asked {
+            user: &plan.user,
+            agent,
+            model: models.first(),
+            mode,
+            protocol: agent.tool_call.protocol,
+            registry: &registry,
+            prompts: &inner.prompts,
+            now_ms: Clock::start().now(),
+        })?;
+        let limits =
+            TurnLimits { iterations_max: agent.tool_call.max_iterations, ..agent.limits.over(plan.limits) };
+        let mut tools =
+            offered(&offer, &registry, agent, |name| inner.clients.client_of(name, &request.user));
+        let own = clients::own_tools(request.own_tools, &tools, &registry, limits.own_tool_ms_max)?;
+        let (own, mut remarks) = calling::can_be_called(own, offer.protocol);
+        let instructions = instructions(&offer, request.instructions, &own, !tools.is_empty());
+        tools.extend(own);
+        let mut remembered = self.always_holds().await?;
+        remembered.extend(request.remembered);
+        // Said once, where a conversation begins.
+        if request.history.is_empty() {
+            remarks.extend(calling::left_out(&offer));
+        }
+        let history = match request.conversation_id {
+            Some(_) => HistoryOf::Conversation,
+            None => HistoryOf::Turn,
+        };
+        let (own_history, of_conversation) = match history {
+            HistoryOf::Turn => (request.history, Vec::new()),
+            HistoryOf::Conversation => (Vec::new(), request.history),
+        };
+        let setup = TurnSetup {
+            agent: agent.name.clone(),
+            instructions,
+            history: own_history,
+            upstreams: models,
+            mode: mode.name().to_owned(),
+            tools,
+            remarks,
+            settings: over(request.settings, &agent.settings),
+            limits,
+            start: agent.tool_call.start,
+            execution: agent.tool_call.execution,
+            policy: agent.policy(),
+            remembered,
+            guard: agent.guard,
+            approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
+            retry: plan.retry,
+            on_interrupted: agent.on_interrupted,
+        };
+        let mint = |kind: &str| format!("{kind}_{}", Uuid::now_v7().simple());
+        let start = TurnStart {
+            turn_id: request.turn_id.unwrap_or_else(|| TurnId::new(mint("turn"))),
+            conversation_id: request.conversation_id,
+            message_id: MessageId::new(mint("msg")),
+            // The random part of the id; only retries are spread by it.
+            nonce: Uuid::now_v7().as_u64_pair().1,
+            input: request.input.into_parts(),
+        };
+        let stored = StoredTurn {
+            v: STORED_TURN,
+            start,
+            setup,
+            history,
+            protocol: offer.protocol.map(|_| agent.tool_call.protocol),
+            results: agent.tool_call.results,
+            user: request.user,
+            keep_raw: request.keep_raw,
+        };
+        Ok(Prepared { stored, history: of_conversation, upstreams })
+    }
+
+    /// Begins a prepared turn. It runs in a task of its own, on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// The log refuses it.
+    pub async fn begin(&self, prepared: Prepared, hooks: TurnHooks) -> Result<Turn, Error> {
+        let Prepared { stored, history, upstreams } = prepared;
+        let upstreams = upstreams.into_iter().map(Some).collect();
+        // The turn exists in the log before anyone can follow it.
+        let claim = self.inner.log.claim(stored.turn_id().as_str()).await?;
+        self.run(stored, history, upstreams, claim, Origin::New, hooks).await
+    }
+
+    /// Goes on with a turn whose process is gone. It belongs to this process from now on: whoever else still writes it is
+    /// fenced off. What was in flight is settled truthfully, then the turn goes on or ends as its agent's `on_interrupted`
+    /// says. `history` is what the conversation held before the turn; it counts if the stored turn does not have its own.
+    ///
+    /// Upstreams and tools are those of today, by name. One that is gone is told in the turn, as any other failure. A turn
+    /// that has ended already is read to its end, and the hooks are told.
+    ///
+    /// # Errors
+    /// The log cannot be read or written; the stored turn is a later release's.
+    // R: S3, E3
+    pub async fn resume(
+        &self,
+        stored: StoredTurn,
+        history: Vec<Message>,
+        hooks: TurnHooks,
+    ) -> Result<Turn, Error> {
+        if stored.v > STORED_TURN {
+            return Err(Error::LaterRelease { turn: stored.turn_id().clone(), version: stored.v });
+        }
+        self.sources_have_spoken().await;
+        let plan = self.plan();
+        let client = |choice: &UpstreamChoice| plan.upstreams.get(&choice.name).cloned();
+        let upstreams = stored.setup.upstreams.iter().map(client).collect();
+        let turn = stored.turn_id().as_str();
+        let claim = self.inner.log.claim(turn).await?;
+        let (events, beside) = driver::read(&*self.inner.log, turn).await?;
+        self.run(stored, history, upstreams, claim, Origin::Log { events, beside }, hooks).await
+    }
+
+    async fn run(
+        &self,
+        stored: StoredTurn,
+        history: Vec<Message>,
+        upstreams: Vec<Option<Arc<UpstreamClient>>>,
+        claim: Claim,
+        origin: Origin,
+        hooks: TurnHooks,
+    ) -> Result<Turn, Error> {
+        let inner = &self.inner;
+        let clock = Clock::start();
+        let calls = stored.calls()?;
+        let setup = stored.setup_with(history);
+        let StoredTurn { start, user, keep_raw, .. } = stored;
+        let id = start.turn_id.clone();
+        let facts = TurnFacts {
+            turn_id: id.clone(),
+            conversation_id: start.conversation_id.clone(),
+            message_id: start.message_id.clone(),
+            user: user.clone(),
+            agent: setup.agent.clone(),
+            mode: setup.mode.clone(),
+            keep_raw,
+        };
+        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        let (over, abandoned) = (CancellationToken::new(), CancellationToken::new());
+        let mailbox = Mailbox::default();
+        let messages_max = setup.limits.messages_queued_max as usize;
+        let log = inner.log.clone();
+        let tail: Box<dyn Tail> = log.tail(id.as_str(), 0).await?;
+        let world = World {
+            clock,
+            log: log.clone(),
+            claim,
+            upstreams,
+            calls,
+            registry: {
+                // As it is when a call starts: a tool that has been changed since is noticed there. R: A3
+                let (toolbox, clients, user) = (inner.toolbox.clone(), inner.clients.clone(), user.clone());
+                Arc::new(move || clients.registry(&toolbox.registry(), &user))
+            },
+            executor: inner.executor.clone(),
+            approval_handler: inner.approval_handler.clone(),
+            keep: self.keeper(clock, hooks.kept),
+            commands,
+            mailbox: mailbox.clone(),
+            offers: Offers::new(inner.clients.clone(), id.clone(), user, sender.clone()),
+            abandoned: abandoned.clone(),
+            observer: driver::Watched::new(inner.observer.clone(), facts),
+        };
+        let ended = over.clone().drop_guard();
+        let at_end = hooks.at_end;
+        let turn_id = id.clone();
+        tokio::spawn(async move {
+            // Whatever happens in here, whoever follows the turn is told that it is over.
+            let _ended = ended;
+            let ended = driver::drive(setup, start, origin, world).await;
+            at_end(TurnEnded { turn_id, ..ended });
+        });
+        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned, mailbox, messages_max)))
+    }
+}
+
+/// The agent's prompt first, then what the request says, then the request's own tools where they travel as text.
+fn instructions(
+    offer: &Offer,
+    of_request: Option<String>,
+    own: &[OfferedTool],
+    guided: bool,
+) -> Option<String> {
+    let mut parts = Vec::from_iter(offer.instructions());
+    parts.extend(of_request.filter(|text| !text.trim().is_empty()));
+    if let Some(protocol) = offer.protocol.filter(|_| !own.is_empty()) {
+        parts.push(as_text(protocol, own, guided));
+    }
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+fn as_text(protocol: &dyn TextProtocol, own: &[OfferedTool], guided: bool) -> String {
+    let definitions: Vec<_> = own.iter().map(|tool| tool.definition.clone()).collect();
+    let definitions = protocol.definitions(&definitions);
+    if guided { definitions } else { format!("{}\n\n{definitions}", protocol.guide().trim_end()) }
+}
+
+/// What the request says of sampling, over what the agent has.
+fn over(request: Settings, agent: &Settings) -> Settings {
+    let mut extra = agent.extra.clone();
+    extra.extend(request.extra);
+    Settings {
+        temperature: request.temperature.or(agent.temperature),
+        max_output_tokens: request.max_output_tokens.or(agent.max_output_tokens),
+        extra,
+    }
+}
+
+/// The offered tools as the machine needs them.
+fn offered(
+    offer: &Offer,
+    registry: &Registry,
+    agent: &crate::Agent,
+    client_of: impl Fn(&ToolName) -> Option<String>,
+) -> Vec<OfferedTool> {
+    if agent.tool_call.tools == Toggle::Off {
+        return Vec::new();
+    }
+    let mut offered = registry.offered_with(&agent.tool_call.toggles, client_of);
+    offered.retain(|tool| offer.offers(&tool.name));
+    for tool in &mut offered {
+        // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
+        if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
+            tool.timeout_ms = agent.tool_call.timeout_ms;
+        }
+    }
+    offered
+}
