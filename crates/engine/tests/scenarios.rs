@@ -844,19 +844,40 @@ fn a_write_that_was_running_is_unknown_and_never_runs_again() {
 }
 
 #[test]
-fn a_lost_stream_is_kept_and_the_model_goes_on() {
+fn a_lost_reply_is_taken_back_and_asked_for_again() {
     let setup = "tools w:write; continue";
-    let world = World::run(&format!("{setup}\ntext so far\nopen A w\nargs A {{\"half"));
+    let world = World::run(&format!("{setup}\nthink hm\ntext so far\nopen A w\nargs A {{\"half"));
     let (turn, out) = take_over(&world, setup);
     assert!(!turn.is_over());
     let request = out.actions.iter().find_map(|action| match action {
-        throughline_engine::Action::CallModel { request, .. } => Some(request),
+        throughline_engine::Action::CallModel { request, step: 2, .. } => Some(request),
         _ => None,
     });
     let messages = &request.expect("the next step").messages;
-    let Message::Step(step) = &messages[1] else { panic!("a step") };
-    assert_eq!((step.text.as_str(), step.calls.len()), ("so far", 0), "a half call was not asked for");
-    assert!(matches!(messages.last(), Some(Message::User(_))), "it is asked to go on");
+    assert!(matches!(messages[..], [Message::User(_)]), "as if it had not been said: {messages:?}");
+    let mut log = world.log.clone();
+    log.extend(out.events);
+    let message = throughline_engine::fold::Message::of(&log);
+    assert_eq!(message.text(), "");
+    let call = message.calls().next().expect("its card stays");
+    assert_eq!(call.status, Some(throughline_engine::CallStatus::NotStarted));
+}
+
+#[test]
+fn a_turn_is_taken_over_three_times_and_then_ended() {
+    let setup = "tools w:write; continue";
+    let world = World::run(&format!("{setup}\ntext so far"));
+    let mut log = world.log.clone();
+    for time in 1..=4 {
+        let mut turn =
+            throughline_engine::Turn::restore(script::setup(setup), script::start(), &log, &world.beside);
+        let mut out = throughline_engine::Out::default();
+        turn.resume(1 + time, world.now + 1_000, &mut out);
+        assert_eq!(turn.is_over(), time == 4, "after {time}");
+        log.extend(out.events);
+    }
+    let status = throughline_engine::fold::Message::of(&log).status;
+    assert_eq!(status, Some(throughline_engine::TurnStatus::Interrupted));
 }
 
 #[test]

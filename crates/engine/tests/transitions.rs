@@ -114,6 +114,10 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("timer tool A", Input::Timer { id: TimerId::Tool { call: a(), attempt: 1 } }),
         ("timer of another start", Input::Timer { id: TimerId::Tool { call: a(), attempt: 9 } }),
         ("timer grace A", Input::Timer { id: TimerId::CancelGrace { call: a(), attempt: 1 } }),
+        ("timer first byte", Input::Timer { id: TimerId::FirstByte { step: 1, attempt: 1 } }),
+        ("timer first byte of another try", Input::Timer { id: TimerId::FirstByte { step: 1, attempt: 9 } }),
+        ("timer elsewhere A", Input::Timer { id: TimerId::Elsewhere { call: a(), attempt: 1 } }),
+        ("log was slow", Input::LogWasSlow { ms: 1_500 }),
     ]
 }
 

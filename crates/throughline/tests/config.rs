@@ -185,7 +185,7 @@ fn errors_show_the_place_and_what_is_valid() {
         "[agents.a]\nmodel = \"openai/gpt-5\"\n  promt = \"x\"\n",
         "unknown field `promt`\n --> throughline.toml:3:3\n  |\n3 |   promt = \"x\"\n  |   ^^^^^\n  = did you mean \
          `prompt`? valid here: `model`, `fallback`, `mode`, `prompt`, `temperature`, `max_output_tokens`, `extra`, \
-         `tool_call`, `policy`, `guard`, `steering`, `limits`",
+         `tool_call`, `policy`, `guard`, `steering`, `on_interrupted`, `limits`",
     );
     check_error(
         "[agents.a]\nmodel = \"opnai/gpt-5\"\n\n[upstreams.mine]\nknown = \"ollama\"\n",

@@ -55,7 +55,7 @@ impl ModelCall {
         let (sender, items) = mpsc::channel(ITEMS_MAX);
         let calls = self.calls.clone();
         let task = tokio::spawn(async move {
-            let call = AssertUnwindSafe(client.call(&request, &calls, &clock, &watch, sender.clone()));
+            let call = AssertUnwindSafe(client.call(&request, &calls, &clock, watch, sender.clone()));
             if call.catch_unwind().await.is_err() {
                 // R: R3
                 let _ = sender

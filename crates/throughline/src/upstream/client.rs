@@ -104,11 +104,11 @@ impl UpstreamClient {
         request: &ModelRequest,
         calls: &CallFormat,
         clock: &Clock,
-        watch: &CallWatch,
+        watch: CallWatch,
         out: mpsc::Sender<ModelItem>,
     ) {
         let mut bytes = 0;
-        let exchanged = self.exchange(request, calls, clock, watch, &mut bytes, &out).await;
+        let exchanged = self.exchange(request, calls, clock, &watch, &mut bytes, &out).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
         watch.moment(|at| ModelMoment::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {

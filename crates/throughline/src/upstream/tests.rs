@@ -93,8 +93,7 @@ async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
         }
         Came { events: batch.into_events(), failure }
     };
-    tokio::join!(client.call(request, &CallFormat::Native, &clock, &CallWatch::nobody(), sender), collecting)
-        .1
+    tokio::join!(client.call(request, &CallFormat::Native, &clock, CallWatch::nobody(), sender), collecting).1
 }
 
 /// Calls once, without tools, an upstream that answers with `script`.
@@ -373,7 +372,7 @@ async fn dropping_a_call_closes_its_connection() {
     let (sender, mut items) = mpsc::channel(1);
     let (asked, clock) = (request(), Clock::start());
     tokio::select! {
-        () = client.call(&asked, &CallFormat::Native, &clock, &CallWatch::nobody(), sender) => panic!("it never ends by itself"),
+        () = client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), sender) => panic!("it never ends by itself"),
         first = items.recv() => assert!(matches!(first, Some(ModelItem::Events(_)))),
     }
     assert_eq!(server.ended(1).await, Ending::ClientGone);
@@ -391,7 +390,7 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let running = tokio::spawn({
         let client = client.clone();
         async move {
-            client.call(&request(), &CallFormat::Native, &Clock::start(), &CallWatch::nobody(), sender).await
+            client.call(&request(), &CallFormat::Native, &Clock::start(), CallWatch::nobody(), sender).await
         }
     });
     assert!(items.recv().await.is_some());
