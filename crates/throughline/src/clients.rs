@@ -47,6 +47,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     clients: BTreeMap<String, Client>,
+    /// Turns that are running: whose, and how they are told something.
+    turns: HashMap<TurnId, (User, mpsc::Sender<Command>)>,
     /// Calls that are offered and have no outcome.
     open: HashMap<CallId, OpenCall>,
     /// How calls ended that are no longer open.
@@ -198,7 +200,14 @@ impl Clients {
         let commands = {
             let state = self.state();
             match state.open.get(call) {
-                None => return state.ended.of(call, user),
+                // Whoever reads the log may know of a call a moment before it has been offered here.
+                None => match (state.ended.of(call, user), state.turn_of(call)) {
+                    (ClientAnswered::Unknown, Some((owner, _))) if owner != user => {
+                        return ClientAnswered::NotYours;
+                    }
+                    (ClientAnswered::Unknown, Some((_, commands))) => commands.clone(),
+                    (known, _) => return known,
+                },
                 Some(open) if open.user != *user => return ClientAnswered::NotYours,
                 Some(open) => open.commands.clone(),
             }
@@ -214,6 +223,12 @@ impl Clients {
 }
 
 impl State {
+    /// The running turn that a call belongs to: its id begins with the turn's.
+    fn turn_of(&self, call: &CallId) -> Option<&(User, mpsc::Sender<Command>)> {
+        let (turn, _) = call.as_str().rsplit_once('.')?;
+        self.turns.get(&TurnId::new(turn))
+    }
+
     /// Clients of a user, the one that connected last at the end.
     fn of(&self, user: &User) -> Vec<&Client> {
         let mut clients: Vec<&Client> = self.clients.values().filter(|client| client.user == *user).collect();
@@ -256,6 +271,7 @@ pub(crate) struct Offers {
 
 impl Offers {
     pub(crate) fn new(clients: Clients, turn: TurnId, user: User, commands: mpsc::Sender<Command>) -> Self {
+        clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
         Self { clients, turn, user, commands }
     }
 
@@ -318,6 +334,7 @@ impl Offers {
 impl Drop for Offers {
     fn drop(&mut self) {
         let mut state = self.clients.state();
+        state.turns.remove(&self.turn);
         let left: Vec<CallId> = state
             .open
             .iter()
