@@ -169,6 +169,9 @@ impl OneTurn {
             return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: state.epoch });
         }
         let mut ended = state.records.last().is_some_and(|record| record.kind == STREAM_END);
+        if ended && !beside.is_empty() {
+            return Err(LogError::Ended { turn: turn() });
+        }
         let beside_bytes: usize = beside.iter().map(|beside| beside.payload.len()).sum();
         let mut bytes = state.bytes.saturating_add(beside_bytes);
         let mut last_seq = state.last_seq();

@@ -16,14 +16,25 @@ pub(super) fn writer(file: &Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
     let connection = Connection::open_with_flags(file, flags)?;
     common(&connection)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// Settings that are written into the file: only for one that is ours.
+pub(super) fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     // Anything else than `wal` would be slow, not wrong; a file system without shared memory fails here.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
          PRAGMA wal_autocheckpoint = 4000;
          PRAGMA journal_size_limit = 67108864;",
-    )?;
-    connection.set_prepared_statement_cache_capacity(128);
+    )
+}
+
+/// One that copies everything into another file.
+pub(super) fn copier(file: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    common(&connection)?;
     Ok(connection)
 }
 

@@ -35,7 +35,7 @@ impl Log for SqliteStore {
 
     async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
         let Some(live) = self.inner.shared.lives.get(turn) else {
-            return Err(self.why_not_append(turn, epoch, &batch).await?);
+            return self.append_to_ended(turn, epoch, &batch).await;
         };
         let Batch { records, beside } = batch;
         let strongest = records.iter().map(|record| record.durability).max();
@@ -173,21 +173,19 @@ impl SqliteStore {
         }
     }
 
-    /// Why nothing can be appended to a turn that is not in memory.
-    async fn why_not_append(&self, turn: &str, epoch: Epoch, batch: &Batch) -> Result<LogError, LogError> {
+    /// The answer for a turn that is not in memory: it has ended, or never was.
+    async fn append_to_ended(&self, turn: &str, epoch: Epoch, batch: &Batch) -> Result<Ack, LogError> {
         let id = turn.to_owned();
         let row = SqliteStore::read(self, move |connection| Ok(segment::row(connection, &id)?)).await?;
         let turn = turn.to_owned();
-        Ok(match row {
-            None => LogError::UnknownTurn { turn },
+        match row {
+            None => Err(LogError::UnknownTurn { turn }),
             Some(row) if row.epoch != epoch.0 => {
-                LogError::Fenced { turn, given: epoch.0, current: row.epoch }
+                Err(LogError::Fenced { turn, given: epoch.0, current: row.epoch })
             }
-            Some(_) if batch.records.is_empty() => {
-                LogError::Store { why: format!("nothing can be written beside `{turn}`: it has ended") }
-            }
-            Some(_) => LogError::Ended { turn },
-        })
+            Some(row) if *batch == Batch::default() => Ok(Ack { last_seq: row.last_seq }),
+            Some(_) => Err(LogError::Ended { turn }),
+        }
     }
 
     async fn reader(&self, turn: &str) -> Result<(Reader, Progress), LogError> {

@@ -179,6 +179,10 @@ impl Lives {
     pub fn count(&self) -> usize {
         lock(&self.0).len()
     }
+
+    pub fn ring_bytes(&self) -> usize {
+        lock(&self.0).values().map(|live| live.ring().bytes()).sum()
+    }
 }
 
 /// A panic of another thread cannot leave these half-written: every change is a push, an insert or one value.

@@ -139,7 +139,7 @@ impl SqliteStore {
     pub async fn backup(&self) -> Result<PathBuf, StoreError> {
         let place = self.inner.shared.place.clone();
         let kept = self.inner.shared.settings.backups_kept;
-        self.read(move |connection| {
+        let copy = move || {
             let io = |error: std::io::Error| StoreError::failed(format!("the backup: {error}"));
             let folder = place.backups();
             std::fs::create_dir_all(&folder).map_err(io)?;
@@ -147,15 +147,15 @@ impl SqliteStore {
             let (unfinished, backup) =
                 (folder.join(format!("{name}.part")), folder.join(format!("{name}.db")));
             let to = unfinished.to_str().ok_or_else(|| StoreError::failed("the backup's path is no text"))?;
-            connection.execute("VACUUM INTO ?1", [to])?;
+            connection::copier(&place.file)?.execute("VACUUM INTO ?1", [to])?;
             std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
             std::fs::rename(&unfinished, &backup).map_err(io)?;
             for old in place.backups_newest_first().into_iter().skip(kept.max(1)) {
                 std::fs::remove_file(old).map_err(io)?;
             }
             Ok(backup)
-        })
-        .await
+        };
+        tokio::task::spawn_blocking(copy).await.map_err(|_| StoreError::failed("the backup panicked"))?
     }
 }
 

@@ -202,6 +202,7 @@ fn prepare(place: &Place, settings: &SqliteSettings) -> Result<(Connection, Foun
         let (path, known) = (place.file.clone(), schema::NEWEST);
         return Err(Trouble::Refused(OpenError::Newer { path, found: version, known }));
     }
+    connection::keep_log(&connection)?;
     if version == 0 {
         schema::migrate(&mut connection, version)?;
         return Ok((connection, Found::Nothing));

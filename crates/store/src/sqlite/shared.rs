@@ -79,6 +79,8 @@ pub struct Figures {
     pub queue_bytes: usize,
     /// Turns in memory now.
     pub turns: usize,
+    /// What their viewers can read from memory, in bytes.
+    pub ring_bytes: usize,
 }
 
 impl Shared {
@@ -106,6 +108,7 @@ impl Shared {
             queue_jobs,
             queue_bytes,
             turns: self.lives.count(),
+            ring_bytes: self.lives.ring_bytes(),
         }
     }
 

@@ -293,12 +293,12 @@ impl Writer {
             let (given, current) = (append.epoch.0, before.epoch);
             return Ok(Err(LogError::Fenced { turn: turn(), given, current }));
         }
+        if before.ended && !(append.run.is_none() && append.beside.is_empty()) {
+            return Ok(Err(LogError::Ended { turn: turn() }));
+        }
         let mut now = before;
         let mut piece = None;
         if let Some(run) = &append.run {
-            if before.ended {
-                return Ok(Err(LogError::Ended { turn: turn() }));
-            }
             if run.first_seq != before.last_seq + 1 {
                 let (expected, given) = (before.last_seq + 1, run.first_seq);
                 return Ok(Err(LogError::NotDense { turn: turn(), expected, given }));

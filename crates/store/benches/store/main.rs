@@ -1,0 +1,109 @@
+//! What an event costs in the log, beside raw inserts. `cargo xtask bench store` builds, runs and judges it.
+//!
+//! ```text
+//! cargo bench -p throughline-store --bench store -- measure [--quick]     one JSON line a figure
+//! ```
+//!
+//! Raw inserts write 200-byte rows into an append-only table, so many in a transaction; the store appends 200-byte
+//! records through `dyn Log`, from tasks as a driver does. Processor time is of the whole process: producers, the writer
+//! thread and wake-ups are in it. Every answer is compared with what was written.
+// R: P2
+
+mod clock;
+mod loads;
+mod raw;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let effort = match words[..] {
+        ["measure"] => Effort { events: 20_000, seconds: 5.0, turns_ended: 10_000 },
+        ["measure", "--quick"] => Effort { events: 4_000, seconds: 1.5, turns_ended: 1_000 },
+        // `cargo bench` and `cargo test --benches` without words: that it runs and is right.
+        [] => Effort { events: 200, seconds: 0.2, turns_ended: 20 },
+        _ => {
+            eprintln!("usage: measure [--quick]");
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    match runtime.map_err(anyhow::Error::from).and_then(|runtime| run(&runtime, &effort)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How much to do.
+struct Effort {
+    /// For a raw figure at one event a commit; larger batches do more.
+    events: usize,
+    /// For a paced load.
+    seconds: f64,
+    /// In the store that is opened again.
+    turns_ended: usize,
+}
+
+fn run(runtime: &tokio::runtime::Runtime, effort: &Effort) -> anyhow::Result<()> {
+    for (full, batch) in [(false, 1), (false, 64), (false, 1024), (true, 64)] {
+        let events = (effort.events * batch.min(10)).next_multiple_of(batch);
+        // By turns, so that a busy moment of the machine meets both.
+        let mut rounds = Vec::new();
+        for _ in 0..3 {
+            let rusqlite = raw::rusqlite(events, batch, full)?;
+            let sqlx = runtime.block_on(raw::sqlx(events, batch, full))?;
+            rounds.push((rusqlite, sqlx));
+        }
+        let rusqlite = median(rounds.iter().map(|round| round.0));
+        let sqlx = median(rounds.iter().map(|round| round.1));
+        println!(r#"{{"raw":true,"batch":{batch},"full":{full},"rusqlite":{rusqlite:.2},"sqlx":{sqlx:.2}}}"#);
+    }
+    for (turns, per_second) in [(1, 50.0), (100, 50.0), (1_000, 30.0)] {
+        let load = runtime.block_on(loads::paced(turns, per_second, effort.seconds))?;
+        println!(
+            r#"{{"load":"{turns} turns x {per_second}/s","events":{},"cpu_us":{:.2},"p50_ms":{:.3},"p99_ms":{:.3},"commits":{},"fsyncs":{},"per_second":{:.0},"asked_per_second":{:.0}}}"#,
+            load.events,
+            load.cpu_us,
+            load.p50_ms,
+            load.p99_ms,
+            load.commits,
+            load.fsyncs,
+            load.per_second,
+            turns as f64 * per_second
+        );
+    }
+    for batch in [1, 8] {
+        let flood = runtime.block_on(loads::flood(1_000, batch, effort.seconds))?;
+        println!(
+            r#"{{"load":"flood, 1000 turns, {batch} an append","events":{},"cpu_us":{:.2},"p50_ms":{:.3},"p99_ms":{:.3},"commits":{},"fsyncs":{},"per_second":{:.0}}}"#,
+            flood.events,
+            flood.cpu_us,
+            flood.p50_ms,
+            flood.p99_ms,
+            flood.commits,
+            flood.fsyncs,
+            flood.per_second
+        );
+    }
+    let opened = runtime.block_on(loads::open_again(effort.turns_ended, 100))?;
+    println!(
+        r#"{{"open":true,"turns_ended":{},"open_ms":{:.1},"clean_ms":{:.1},"bytes":{}}}"#,
+        effort.turns_ended, opened.after_kill_ms, opened.after_close_ms, opened.bytes
+    );
+    let tails = runtime.block_on(loads::tails(1_000, 200))?;
+    println!(
+        r#"{{"tails":1000,"append_alone_ms":{:.3},"append_watched_ms":{:.3},"cpu_us_a_delivery":{:.2}}}"#,
+        tails.alone_ms, tails.watched_ms, tails.cpu_us
+    );
+    Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
