@@ -1,4 +1,4 @@
-//! `cargo xtask run`: the shortest way from a fresh clone to a conversation. R: D1
+//! `cargo xtask run`: the shortest way from a fresh clone to a server that answers, or to a conversation. R: D1
 
 use crate::fault::fault;
 use crate::program::{self, Program};
@@ -8,26 +8,24 @@ use std::io::IsTerminal;
 
 pub const VERB: Verb = Verb {
     name: "run",
-    about: "Build the command and talk to the built-in demo model, without a key",
+    about: "Build the command and start the server with the built-in demo model, without a key",
     help: "\
 Usage: cargo xtask run [-- WORDS]
 
-Builds `throughline` in the dev profile, which is the shortest way to the first word, and opens the chat in this
-terminal. The demo model is a script that says so; it streams and calls tools like any other.
+Builds `throughline` in the dev profile, which is the shortest way to the first answer, starts the server and prints
+its address with a key. The demo model is a script that says so; it streams and calls tools like any other.
 
-  cargo xtask run                              the best there is: today the chat in the terminal
-  cargo xtask run -- chat                      always the terminal
-  cargo xtask run -- chat --model ollama/qwen3 a model of your own
-  cargo xtask run -- ask \"Weather in Paris?\"   anything else that `throughline` understands
-
-Without a terminal, lines of standard input are the messages and the answers are plain text.",
+  cargo xtask run                              the best there is: today the server
+  cargo xtask run -- serve --model ollama/qwen3  the server with a model of your own
+  cargo xtask run -- chat                      always the chat in this terminal
+  cargo xtask run -- ask \"Weather in Paris?\"   anything else that `throughline` understands",
     run,
 };
 
 fn run(words: Vec<String>) -> Result<()> {
     let words = match words.split_first() {
-        None => vec!["chat".to_owned()],
-        Some((first, rest)) if first == "--" && rest.is_empty() => vec!["chat".to_owned()],
+        None => vec!["serve".to_owned()],
+        Some((first, rest)) if first == "--" && rest.is_empty() => vec!["serve".to_owned()],
         Some((first, rest)) if first == "--" => rest.to_vec(),
         Some((first, _)) => {
             let remedy =
@@ -43,7 +41,7 @@ fn run(words: Vec<String>) -> Result<()> {
         let shown = throughline.strip_prefix(repository::root()).unwrap_or(&throughline).display();
         eprintln!(
             "There is no terminal here, so each line of standard input is a message. For the chat with live tool\n\
-             cards run `cargo xtask run` in a terminal; for one answer: {shown} ask \"What's the weather in Paris?\""
+             cards run `cargo xtask run -- chat` in a terminal; for one answer: {shown} ask \"What's the weather in Paris?\""
         );
     }
     Program::new(throughline).args(words).become_it()

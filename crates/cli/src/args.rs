@@ -36,6 +36,12 @@ pub enum Command {
     /// List the model endpoints that are known by name, and those configured
     #[command(after_long_help = messages::UPSTREAMS_HELP)]
     Upstreams(Upstreams),
+    /// Serve agents over HTTP: the own API, WebSocket, and /v1/chat/completions for any OpenAI client
+    #[command(after_long_help = messages::SERVE_HELP)]
+    Serve(Serve),
+    /// Make, list and revoke the keys of the server
+    #[command(after_long_help = messages::KEYS_HELP)]
+    Keys(Keys),
     /// Look at configuration, keys, tools and sandbox, and say what to do about what does not work
     #[command(after_long_help = messages::DOCTOR_HELP)]
     Doctor(Doctor),
@@ -282,6 +288,75 @@ pub struct Replay {
     /// Plain text, nothing repainted, even on a terminal
     #[arg(long)]
     pub plain: bool,
+}
+
+/// `throughline serve`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct Serve {
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Where to listen [default: 127.0.0.1:8787]; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+    /// Where to keep turns: a SQLite file or postgres://… [default: throughline.db in the data folder]
+    #[arg(long, value_name = "FILE|URL")]
+    pub store: Option<String>,
+}
+
+/// `throughline keys`.
+#[derive(Debug, ClapArgs)]
+pub struct Keys {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub command: KeysCommand,
+}
+
+/// The subcommands of `keys`.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key and show it, this once
+    Create {
+        #[command(flatten)]
+        at: KeysAt,
+        /// What it is for
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// What it may do: chat, tools, admin
+        #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "chat")]
+        scopes: Vec<String>,
+        /// It is worth nothing after so many days [default: never]
+        #[arg(long, value_name = "DAYS")]
+        days: Option<u32>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// All keys, without their secrets
+    List {
+        #[command(flatten)]
+        at: KeysAt,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a key worthless; its streams end within a second
+    Revoke {
+        /// Its id, as `throughline keys list` shows it; the beginning is enough
+        id: String,
+        #[command(flatten)]
+        at: KeysAt,
+    },
+}
+
+/// Which keys are meant.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct KeysAt {
+    /// Configuration file [default: throughline.toml in the current directory, if there is one]
+    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// The store of the server: a SQLite file or postgres://…
+    #[arg(long, value_name = "FILE|URL")]
+    pub store: Option<String>,
 }
 
 /// `throughline mock`.

@@ -9,6 +9,13 @@ pub const REMEMBERED: &str = "remembered.json";
 /// Definitions of MCP servers' tools that were agreed to.
 pub const PINS: &str = "mcp-pins.json";
 
+/// The key of the first start.
+pub const ADMIN_TOKEN: &str = "admin-token";
+/// Where the server of this folder can be reached, as long as it runs.
+pub const SERVER: &str = "server.json";
+/// Files that were uploaded or made by tools.
+pub const FILES: &str = "files";
+
 /// `THROUGHLINE_DATA`, else `throughline` in the system's folder for such data (XDG). `None` = nobody says where home is.
 /// It is made when something is first written.
 pub fn folder() -> Option<PathBuf> {

@@ -13,6 +13,7 @@ mod doctor;
 mod exit;
 mod external_editor;
 mod interrupt;
+mod keys;
 mod messages;
 #[cfg(feature = "demo")]
 mod mock;
@@ -21,6 +22,7 @@ mod parse;
 mod picture;
 mod plain;
 mod replay;
+mod serve;
 mod setup;
 mod terminal;
 mod tools;
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
         Command::Chat(chat) => with_runtime(chat::run(chat)),
         Command::Parse(parse) => with_runtime(parse::run(parse)),
         Command::Tools(tools) => with_runtime(tools::run(tools)),
+        Command::Serve(serve) => with_runtime(serve::run(serve)),
+        Command::Keys(keys) => with_runtime(keys::run(keys)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
         Command::Replay(replay) => with_runtime(replay::run(replay)),
         #[cfg(feature = "demo")]

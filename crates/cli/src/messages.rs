@@ -8,12 +8,14 @@ mod findings;
 mod help;
 mod question_words;
 mod replay_words;
+mod serve;
 mod words;
 
 pub use failures::*;
 pub use findings::*;
 pub use help::*;
 pub use replay_words::*;
+pub use serve::*;
 pub use words::{Lang, Words};
 
 /// Standard input is a terminal where a response body was expected.

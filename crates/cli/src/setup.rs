@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use throughline::config::{DEMO, Environment, File, Flags, Settings, Steering, resolve};
 use throughline::memory::{InFile, InMemory, Memory};
-use throughline::{Agent, Approval, Throughline, Upstream};
+use throughline::{Agent, Approval, Builder, Throughline, Upstream};
 use throughline_engine::{Remembered, Ruling, When, explain};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
@@ -160,10 +160,18 @@ impl World {
 
     /// Builds the application.
     pub async fn open(choice: &Choice, approval: Approval) -> Result<Self, Failure> {
-        let settings = settings(choice)?;
+        Self::open_with(choice, settings(choice)?, |builder| builder.approval(approval)).await
+    }
+
+    /// Builds the application with what this program says besides, such as its log.
+    pub async fn open_with(
+        choice: &Choice,
+        settings: Settings,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Self, Failure> {
         let given = given_upstream(choice)?;
         let wants_demo = settings.wants_demo() && given.is_none();
-        let mut builder = Throughline::builder().approval(approval).tools(tools(
+        let mut builder = more(Throughline::builder()).tools(tools(
             &settings,
             Folders::of(wants_demo),
             choice.demo_tools || wants_demo,
@@ -285,6 +293,15 @@ pub fn print_faults(faults: &[SourceFault]) {
 
 /// Configuration file, environment and flags on top of each other.
 pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
+    settings_with(choice, None, None)
+}
+
+/// As [`settings`], with `--listen` and `--store`.
+pub fn settings_with(
+    choice: &Choice,
+    listen: Option<&str>,
+    store: Option<&str>,
+) -> Result<Settings, Failure> {
     let file = match config_file(choice.config.as_deref()) {
         Some(path) => Some(File::load(&path).map_err(|error| messages::config(&error))?),
         None => None,
@@ -299,7 +316,8 @@ pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
         model: choice.model.clone().filter(|_| choice.base_url.is_none()),
         mode: choice.mode.clone(),
         streaming: choice.streaming.clone(),
-        ..Flags::default()
+        listen: listen.map(str::to_owned),
+        store: store.map(str::to_owned),
     };
     resolve(file, &environment, &flags).map_err(|error| messages::config(&error))
 }

@@ -28,18 +28,40 @@ fn check_help(name: &str, arguments: &[&str]) {
 #[test]
 fn help_is_what_was_agreed_on() {
     check_help("throughline", &["--help"]);
-    for name in
-        ["chat", "ask", "decode", "parse", "tools", "upstreams", "doctor", "replay", "mock", "completions"]
-    {
+    for name in [
+        "chat",
+        "ask",
+        "serve",
+        "keys",
+        "decode",
+        "parse",
+        "tools",
+        "upstreams",
+        "doctor",
+        "replay",
+        "mock",
+        "completions",
+    ] {
         check_help(name, &[name, "--help"]);
     }
 }
 
 #[test]
 fn help_lines_fit_a_screen() {
-    for name in
-        ["chat", "ask", "decode", "parse", "tools", "upstreams", "doctor", "replay", "mock", "completions"]
-    {
+    for name in [
+        "chat",
+        "ask",
+        "serve",
+        "keys",
+        "decode",
+        "parse",
+        "tools",
+        "upstreams",
+        "doctor",
+        "replay",
+        "mock",
+        "completions",
+    ] {
         let (_, said, _) = output(&[name, "--help"]);
         let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 120).collect();
         assert_eq!(long, Vec::<&str>::new(), "{name}");
@@ -236,7 +258,7 @@ fn the_doctor_finds_what_is_broken_and_what_helps() {
     assert!(finding(&findings, "Landlock")["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
     let areas: std::collections::BTreeSet<&str> =
         findings.iter().filter_map(|finding| finding["area"].as_str()).collect();
-    let expected = ["configuration", "programs", "sandbox", "terminal", "tools", "upstreams"];
+    let expected = ["configuration", "programs", "sandbox", "server", "terminal", "tools", "upstreams"];
     assert_eq!(areas.into_iter().collect::<Vec<_>>(), expected);
 
     let (code, findings) = examined("[agents.default]\nmodle = \"demo\"", &[]);

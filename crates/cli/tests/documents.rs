@@ -309,6 +309,8 @@ fn flags_in_the_documents_exist() {
     for subcommand in [
         "chat",
         "ask",
+        "serve",
+        "keys create",
         "decode",
         "parse",
         "tools prompt",

@@ -369,3 +369,36 @@ async fn new_turns_are_counted_by_key() {
     assert!((1..=60).contains(&wait), "{wait}");
     assert_eq!(start(&two).await.status, 201, "another key has its own");
 }
+
+#[tokio::test]
+async fn the_first_start_makes_a_key_and_later_ones_do_not() {
+    use throughline_server::gate::FirstKey;
+    let server = Gated::start(silent(), &settings()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("admin-token");
+    let FirstKey::Made(key) = server.gate.first_key(&file).await.unwrap() else { panic!("there was none") };
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written.trim(), key.reveal());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let bearer = format!("Bearer {}", key.reveal());
+    assert_eq!(server.ask("GET", "/v1/keys", &[("Authorization", &bearer)], "").await.status, 200);
+    assert_eq!(server.gate.first_key(&file).await.unwrap(), FirstKey::There);
+    // Its owner may have put it elsewhere.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(server.gate.first_key(&file).await.unwrap(), FirstKey::There);
+    assert!(!file.exists());
+    // Without any key that may make keys there would be no way in.
+    server.gate.revoke("local", key.id()).await.unwrap();
+    server.key(&[Scope::Chat]).await;
+    assert!(matches!(server.gate.first_key(&file).await.unwrap(), FirstKey::Made(_)));
+    // Where it cannot be written, it opens nothing.
+    let server = Gated::start(silent(), &settings()).await;
+    let error = server.gate.first_key(&folder.path().join("no/such/folder")).await.unwrap_err();
+    assert!(error.to_string().contains("no/such/folder"), "{error}");
+    let keys = server.gate.keys("local").await.unwrap();
+    assert!(keys.iter().all(|key| key.revoked_at.is_some()), "{keys:?}");
+}

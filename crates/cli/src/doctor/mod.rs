@@ -4,6 +4,7 @@
 
 mod machine;
 mod report;
+mod server;
 mod setup;
 
 use crate::args::Doctor;
@@ -20,6 +21,7 @@ pub async fn run(args: &Doctor) -> Ended {
     if let Some(settings) = &settings {
         setup::upstreams(settings, words, &mut report);
         setup::tools(&args.choice, settings, words, &mut report).await;
+        server::look(settings, words, &mut report).await;
     }
     machine::sandbox(words, &mut report).await;
     machine::limits(words, &mut report);

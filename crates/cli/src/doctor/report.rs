@@ -12,14 +12,22 @@ pub enum Area {
     Configuration,
     Upstreams,
     Tools,
+    Server,
     Sandbox,
     Terminal,
     Programs,
 }
 
 impl Area {
-    const ALL: [Area; 6] =
-        [Area::Configuration, Area::Upstreams, Area::Tools, Area::Sandbox, Area::Terminal, Area::Programs];
+    const ALL: [Area; 7] = [
+        Area::Configuration,
+        Area::Upstreams,
+        Area::Tools,
+        Area::Server,
+        Area::Sandbox,
+        Area::Terminal,
+        Area::Programs,
+    ];
 }
 
 /// How it is.

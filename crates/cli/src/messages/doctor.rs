@@ -17,6 +17,7 @@ impl Words {
             Area::Configuration => self.say("Configuration", "配置"),
             Area::Upstreams => self.say("Upstreams", "上游"),
             Area::Tools => self.say("Tools", "工具"),
+            Area::Server => self.say("Server", "服务器"),
             Area::Sandbox => self.say("Sandbox for programs of tools", "工具程序的沙箱"),
             Area::Terminal => self.say("Terminal", "终端"),
             Area::Programs => self.say("Programs that tools are often written in", "常用于编写工具的程序"),

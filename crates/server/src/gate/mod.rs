@@ -4,6 +4,7 @@
 //! One layer around all routes. Nothing is open because somebody forgot to close it: a route without a rule is refused.
 
 mod body;
+mod first;
 mod key;
 mod keys;
 mod live;
@@ -11,6 +12,7 @@ mod rule;
 mod site;
 mod ticket;
 
+pub use first::{FirstKey, FirstKeyError};
 pub use key::{ApiKey, NoRandomness};
 pub use keys::{Keys, LOCAL_USER, MintError, NewKey, Pass};
 

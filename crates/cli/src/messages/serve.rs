@@ -1,0 +1,323 @@
+//! What `throughline serve` and `throughline keys` say.
+
+use super::words::{Lang, Words};
+use crate::exit::Failure;
+use std::fmt;
+use std::path::Path;
+use throughline_server::BindError;
+
+/// Long help of `serve`.
+pub const SERVE_HELP: &str = "\
+Listens on this machine only, unless [server] or --listen says otherwise. The first start makes a key with all scopes,
+shows it once and writes it to admin-token in the data folder, for your eyes only. SIGTERM or Ctrl-C lets running turns
+end, a second one stops at once; what was running goes on at the next start. SIGHUP, or a change of the configuration
+file, takes a new configuration.
+
+Examples:
+  throughline serve
+  throughline serve --model deepseek/deepseek-chat
+  throughline serve --listen 127.0.0.1:9000 --store ./turns.db
+  curl -H \"Authorization: Bearer $KEY\" http://127.0.0.1:8787/v1/models
+
+Every setting is in docs/configuration.md, and how to run it for others in docs/operations.md.";
+
+/// Long help of `keys`.
+pub const KEYS_HELP: &str = "\
+A key is shown once, when it is made; only a hash is kept. While the server runs, it is asked to make the change, so
+that nothing has to be stopped.
+
+Examples:
+  throughline keys create --name laptop
+  throughline keys create --name ci --scopes chat,tools --days 30
+  throughline keys list
+  throughline keys revoke 3f9a";
+
+/// The data folder cannot be made.
+pub fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> Failure {
+    Failure::usage(
+        format!("the data folder {} cannot be used", folder.display()),
+        error.to_string(),
+        "a folder of your own: THROUGHLINE_DATA=/some/folder",
+    )
+}
+
+/// The store cannot be opened. Its error says what to do by itself.
+pub fn no_store(error: &dyn fmt::Display) -> Failure {
+    Failure::usage(format!("the store cannot be opened: {error}"), "", "")
+}
+
+/// A store that this program does not have.
+pub fn no_postgres() -> Failure {
+    Failure::usage(
+        "turns cannot be kept in PostgreSQL by this program",
+        "it has the SQLite store only",
+        "the path of a file as `url` of [store], or none at all",
+    )
+}
+
+/// The server does not start.
+pub fn cannot_bind(error: &BindError) -> Failure {
+    Failure::usage(error.to_string(), "", error.remedy())
+}
+
+/// The first key cannot be made.
+pub fn no_first_key(error: &dyn fmt::Display) -> Failure {
+    Failure::usage(
+        "the first key cannot be made",
+        error.to_string(),
+        "is the data folder yours and writable?",
+    )
+}
+
+/// A scope that there is none of.
+pub fn no_such_scope(name: &str) -> Failure {
+    Failure::usage(format!("there is no scope `{name}`"), "", "--scopes chat,tools,admin, or some of them")
+}
+
+/// No key, or several, begin so.
+pub fn which_key(beginning: &str, found: usize) -> Failure {
+    let what = match found {
+        0 => format!("no key that is worth anything begins with `{beginning}`"),
+        found => format!("{found} keys begin with `{beginning}`"),
+    };
+    Failure::usage(what, "", "throughline keys list")
+}
+
+/// The server that has the store open cannot be asked.
+pub fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Failure {
+    Failure::usage(
+        "the keys cannot be changed now",
+        format!("{store}\n  and that server cannot be asked: {why}"),
+        "its own API can: POST /v1/keys with a key that has the scope admin; or stop it for a moment",
+    )
+}
+
+/// The server, or the store, says no.
+pub fn keys_refused(error: &dyn fmt::Display) -> Failure {
+    Failure::usage("the keys were not changed", error.to_string(), "")
+}
+
+/// What is printed when the server listens.
+pub struct Greeting<'a> {
+    /// `http://127.0.0.1:8787`.
+    pub url: &'a str,
+    /// The key, if it was made just now.
+    pub key: Option<String>,
+    /// Where a key of the first start is, if it is still there.
+    pub key_file: Option<&'a Path>,
+    /// Whether keys are asked for.
+    pub open: bool,
+    /// `name → model`.
+    pub agents: Vec<String>,
+    /// Tools that there are.
+    pub tools: usize,
+    /// Where turns are kept.
+    pub store: String,
+    /// Turns that are gone on with.
+    pub resumed: usize,
+}
+
+impl Words {
+    fn pick(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
+        match self.0 {
+            Lang::English => english.into(),
+            Lang::Chinese => chinese.into(),
+        }
+    }
+
+    /// What a server says when it listens.
+    pub fn serving(self, greeting: &Greeting<'_>) -> String {
+        let Greeting { url, key, key_file, open, agents, tools, store, resumed } = greeting;
+        let version = env!("CARGO_PKG_VERSION");
+        let mut text = self.pick(
+            format!("throughline {version} serves {url}\n\n"),
+            format!("throughline {version} 正在服务：{url}\n\n"),
+        );
+        let mut line = |english: &str, chinese: &str, value: &str| {
+            // Two columns for each Chinese character.
+            let (name, columns) = match self.0 {
+                Lang::English => (english, english.len()),
+                Lang::Chinese => (chinese, 2 * chinese.chars().count()),
+            };
+            text.push_str(&format!("  {name}{}  {value}\n", " ".repeat(8_usize.saturating_sub(columns))));
+        };
+        match (key, key_file, open) {
+            (_, _, true) => line(
+                "keys",
+                "密钥",
+                &self.pick("none: whoever is on this machine gets in", "不需要：本机上的任何人都可使用"),
+            ),
+            (Some(key), _, _) => line("open", "打开", &format!("{url}/#token={key}")),
+            (None, Some(file), _) => line("key", "密钥", &file.display().to_string()),
+            (None, None, _) => line("keys", "密钥", "throughline keys list"),
+        }
+        if let (Some(_), Some(file)) = (key, key_file) {
+            let told = self.pick(
+                format!("this key is shown once; it is also in {}", file.display()),
+                format!("密钥只显示这一次；也保存在 {}", file.display()),
+            );
+            line("", "", &told);
+        }
+        for (at, agent) in agents.iter().enumerate() {
+            let (english, chinese) = if at == 0 { ("agents", "助手") } else { ("", "") };
+            line(english, chinese, agent);
+        }
+        line("tools", "工具", &tools.to_string());
+        line("store", "存储", store);
+        if *resumed > 0 {
+            line(
+                "resumed",
+                "恢复",
+                &self.pick(
+                    format!("{resumed} turns that were running go on"),
+                    format!("{resumed} 个未结束的回合继续进行"),
+                ),
+            );
+        }
+        let shown = key.as_deref().unwrap_or("$KEY");
+        let heading = self.pick("Try next", "接下来可以试试");
+        text.push_str(&format!("\n{heading}:\n  curl {url}/v1/models"));
+        if !open {
+            text.push_str(&format!(" -H \"Authorization: Bearer {shown}\""));
+        }
+        let clients = self.pick(
+            format!("any OpenAI client: base URL {url}/v1, and the key as its API key"),
+            format!("任何 OpenAI 客户端：base URL 填 {url}/v1，API key 填上面的密钥"),
+        );
+        text.push_str(&format!("\n  {clients}\n  {url}/docs\n"));
+        text
+    }
+
+    /// Somebody wants it to stop.
+    pub fn draining(self, turns: usize, seconds: u64) -> String {
+        match turns {
+            0 => self.pick("stopping", "正在停止"),
+            turns => self.pick(
+                format!("stopping; {turns} turns may go on for {seconds} s; Ctrl-C again stops at once"),
+                format!("正在停止；{turns} 个回合最多再运行 {seconds} 秒；再按 Ctrl-C 立即停止"),
+            ),
+        }
+    }
+
+    /// A key was made.
+    pub fn key_made(self, key: &str) -> String {
+        self.pick(
+            format!("{key}\nThis is the only time that it is shown.\n"),
+            format!("{key}\n密钥只显示这一次。\n"),
+        )
+    }
+
+    /// A key was revoked.
+    pub fn key_revoked(self, id: &str, name: &str) -> String {
+        self.pick(format!("{id} ({name}) is worth nothing any more\n"), format!("{id}（{name}）已作废\n"))
+    }
+
+    /// There are none.
+    pub fn no_keys(self) -> String {
+        self.pick(
+            "no keys yet: throughline keys create --name NAME\n",
+            "还没有密钥：throughline keys create --name 名称\n",
+        )
+    }
+
+    /// Heads of the list.
+    pub fn key_columns(self) -> [String; 6] {
+        [
+            self.pick("id", "编号"),
+            self.pick("name", "名称"),
+            self.pick("scopes", "权限"),
+            self.pick("created", "创建"),
+            self.pick("used", "使用"),
+            self.pick("state", "状态"),
+        ]
+    }
+
+    /// How a key is.
+    pub fn key_state(self, revoked: bool, expires: Option<&str>, expired: bool) -> String {
+        match (revoked, expires) {
+            (true, _) => self.pick("revoked", "已作废"),
+            (false, Some(_)) if expired => self.pick("expired", "已过期"),
+            (false, Some(until)) => self.pick(format!("until {until}"), format!("有效至 {until}")),
+            (false, None) => self.pick("good", "有效"),
+        }
+    }
+
+    /// `doctor`: the server runs.
+    pub fn doctor_serves(self, url: &str) -> String {
+        self.pick(format!("throughline serves {url}"), format!("throughline 正在服务：{url}"))
+    }
+
+    /// `doctor`: it could listen there.
+    pub fn doctor_free(self) -> String {
+        self.pick("free for `throughline serve`", "空闲，可运行 `throughline serve`")
+    }
+
+    /// `doctor`: nobody says where home is.
+    pub fn doctor_no_home(self) -> String {
+        self.pick("not set, and HOME neither: turns could not be kept", "未设置，HOME 也未设置：无法保存回合")
+    }
+
+    /// `doctor`: the data folder.
+    pub fn doctor_data_folder(self) -> String {
+        self.pick("data folder, can be written", "数据目录，可写")
+    }
+
+    /// `doctor`: it is not there yet.
+    pub fn doctor_data_folder_later(self) -> String {
+        self.pick("data folder, made when it is needed", "数据目录，需要时创建")
+    }
+
+    /// `doctor`: it cannot be used.
+    pub fn doctor_data_folder_closed(self) -> String {
+        self.pick("data folder, cannot be written by this user", "数据目录，当前用户不可写")
+    }
+
+    /// `doctor`: name of the line about the disk.
+    pub fn doctor_disk_name(self) -> String {
+        self.pick("disk", "磁盘")
+    }
+
+    /// `doctor`: room on the disk.
+    pub fn doctor_free_bytes(self, mebibytes: u64) -> String {
+        self.pick(format!("{mebibytes} MiB free"), format!("剩余 {mebibytes} MiB"))
+    }
+
+    /// `doctor`: too little of it.
+    pub fn doctor_make_room(self) -> String {
+        self.pick("below 256 MiB no new turn begins: make room", "低于 256 MiB 时不再开始新回合：请清理空间")
+    }
+
+    /// `doctor`: name of the line about the clock.
+    pub fn doctor_clock_name(self) -> String {
+        self.pick("clock", "时钟")
+    }
+
+    /// `doctor`: no store yet.
+    pub fn doctor_no_store(self) -> String {
+        self.pick("not there yet; made at the first start", "尚不存在；首次启动时创建")
+    }
+
+    /// `doctor`: a store.
+    pub fn doctor_store(self, kibibytes: u64, runs: bool) -> String {
+        match runs {
+            true => self.pick(
+                format!("{kibibytes} KiB, open in the server"),
+                format!("{kibibytes} KiB，服务器正在使用"),
+            ),
+            false => self.pick(format!("{kibibytes} KiB"), format!("{kibibytes} KiB")),
+        }
+    }
+
+    /// `doctor`: something else lies there.
+    pub fn doctor_bad_store(self) -> String {
+        self.pick("is no SQLite database", "不是 SQLite 数据库")
+    }
+
+    /// `doctor`: what helps.
+    pub fn doctor_another_store(self) -> String {
+        self.pick(
+            "put the backup there, or name another file as `url` of [store]",
+            "放回备份，或在 [store] 的 `url` 中指定另一个文件",
+        )
+    }
+}

@@ -1,0 +1,96 @@
+//! `throughline serve`: the parts of a server put together, and taken apart again. R: S1, O2, R4
+
+pub mod place;
+mod reload;
+pub mod store;
+
+use crate::args::Serve;
+use crate::data;
+use crate::exit::{Ended, Exit};
+use crate::messages::{self, Greeting, Lang, Words};
+use crate::setup::{self, World};
+use place::Note;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Kept;
+use throughline::Approval;
+use throughline::config::{Auth, Settings};
+use throughline_server::gate::FirstKey;
+use throughline_server::telemetry::Redaction;
+use throughline_server::telemetry::logs::{self, LogFormat};
+use throughline_server::{AppState, Gate, Served, Server, router};
+use tokio_util::task::AbortOnDropHandle;
+
+/// Serves until somebody wants it to stop.
+pub async fn run(args: &Serve) -> Ended {
+    let words = Words(Lang::of_environment());
+    let settings = setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
+    logs::install(LogFormat::Auto, Arc::new(Redaction::new(secrets(&settings))));
+    // Before anything is opened or started: that the port is taken is the likeliest thing to go wrong.
+    let bound = Server::bind(&settings.server).map_err(|error| messages::cannot_bind(&error))?;
+    let kept = Kept::open(&settings.store).await?;
+    let _blobs = kept.blobs(settings.server.limits.upload_bytes_max).await?;
+    let (server, stored) = (settings.server.clone(), settings.store.clone());
+    let agents = agents(&settings);
+    let log = kept.log();
+    let world =
+        World::open_with(&args.choice, settings, |builder| builder.approval(Approval::Ask).log(log)).await?;
+    let state = AppState::new(world.app.clone(), throughline_server::ServerLimits::default());
+    let gate = Gate::new(&server, Arc::new(kept.catalog()));
+    let key_file = kept.folder.join(data::ADMIN_TOKEN);
+    let first = match server.auth {
+        Auth::Off => FirstKey::There,
+        Auth::Keys => gate.first_key(&key_file).await.map_err(|error| messages::no_first_key(&error))?,
+    };
+    let note = Note::of(bound.scheme(), bound.address());
+    let _noted = note.leave(&kept.folder).map_err(|error| messages::bad_data_folder(&kept.folder, &error))?;
+    let wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let greeting = Greeting {
+        url: &note.url,
+        key: match first {
+            FirstKey::Made(key) => Some(key.reveal()),
+            FirstKey::There => None,
+        },
+        key_file: Some(key_file.as_path()).filter(|path| path.exists()),
+        open: server.auth == Auth::Off,
+        agents,
+        tools: world.app.tools().iter().count(),
+        store: kept.path.display().to_string(),
+        resumed: 0,
+    };
+    crate::output::text(&words.serving(&greeting)).map_err(|error| messages::output_failed(&error))?;
+    let tending = gate.clone();
+    let _tending = AbortOnDropHandle::new(tokio::spawn(async move { tending.tend().await }));
+    let reloading = reload::watch(args.clone(), world.app.clone(), gate.clone(), server.clone(), stored);
+    let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
+    let drain =
+        async move { eprintln!("{}", words.draining(0, Duration::from_millis(server.drain_ms).as_secs())) };
+    let served = bound.serve(gate.around(router(state)), wishes, drain).await;
+    world.app.stop().await;
+    kept.store.close().await;
+    Ok(match served {
+        Served::Drained => Exit::Done,
+        Served::AtOnce => Exit::Cancelled,
+    })
+}
+
+/// `name → model`, the one that answers first.
+fn agents(settings: &Settings) -> Vec<String> {
+    let mut names: Vec<&String> = settings.agents.keys().collect();
+    names.sort_by_key(|name| **name != settings.agent);
+    let line = |name: &String| {
+        let model = settings.agents.get(name).and_then(|agent| agent.models.first());
+        let model = model.map(|choice| match choice.name == choice.model {
+            true => choice.name.clone(),
+            false => format!("{}/{}", choice.name, choice.model),
+        });
+        format!("{name} → {}", model.unwrap_or_default())
+    };
+    names.into_iter().map(line).collect()
+}
+
+/// What must not stand in a log: the values of all variables that hold keys.
+fn secrets(settings: &Settings) -> Vec<String> {
+    let variables = settings.upstreams.values().filter_map(|upstream| upstream.key_variable());
+    variables.filter_map(|variable| std::env::var(variable).ok()).filter(|value| !value.is_empty()).collect()
+}

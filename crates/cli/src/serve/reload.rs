@@ -1,0 +1,120 @@
+//! A new configuration while the server runs: when the file changes, or somebody sends SIGHUP. What is wrong with it is said,
+//! and the one before stays. R: O2
+
+use crate::args::Serve;
+use crate::setup;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+use throughline::Throughline;
+use throughline::config::{ServerSettings, Settings, StoreSettings};
+use throughline_server::Gate;
+use tokio::sync::mpsc;
+
+/// How often the file is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Takes new configurations for ever.
+pub async fn watch(args: Serve, app: Throughline, gate: Gate, server: ServerSettings, store: StoreSettings) {
+    let file = setup::config_file(args.choice.config.as_deref());
+    let mut wishes = wishes();
+    let mut every = tokio::time::interval(LOOK_EVERY);
+    let mut seen = written(&file);
+    let mut running = (server, store);
+    loop {
+        let asked = tokio::select! {
+            _ = every.tick() => false,
+            // Where there are no such signals, nobody wishes.
+            Some(()) = wishes.recv() => true,
+        };
+        let now = written(&file);
+        if !asked && now == seen {
+            continue;
+        }
+        seen = now;
+        match setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref()) {
+            Ok(settings) => take(settings, &app, &gate, &mut running).await,
+            Err(failure) => {
+                tracing::error!("the new configuration is not taken, the one before stays\n{failure}")
+            }
+        }
+    }
+}
+
+async fn take(
+    settings: Settings,
+    app: &Throughline,
+    gate: &Gate,
+    running: &mut (ServerSettings, StoreSettings),
+) {
+    let (server, store) = (settings.server.clone(), settings.store.clone());
+    let reloaded = match app.reload(settings).await {
+        Ok(reloaded) => reloaded,
+        Err(error) => {
+            return tracing::error!("the new configuration is not taken, the one before stays: {error}");
+        }
+    };
+    gate.reload(&server);
+    let mut after_restart: Vec<&str> = reloaded.after_restart.clone();
+    after_restart.extend(needs_restart(&running.0, &server));
+    if running.1 != store {
+        after_restart.push("store");
+    }
+    *running = (server, store);
+    tracing::info!(
+        started = reloaded.started.join(", "),
+        stopped = reloaded.stopped.join(", "),
+        after_restart = after_restart.join(", "),
+        "a new configuration is in use"
+    );
+}
+
+/// What was decided when the socket was opened.
+fn needs_restart(before: &ServerSettings, after: &ServerSettings) -> Vec<&'static str> {
+    let mut changed = Vec::new();
+    let mut compare = |name: &'static str, same: bool| {
+        if !same {
+            changed.push(name);
+        }
+    };
+    compare("server.listen", before.listen == after.listen);
+    compare("server.auth", before.auth == after.auth);
+    compare("server.tls", before.tls == after.tls);
+    compare("server.render", before.render == after.render);
+    compare("server.drain_ms", before.drain_ms == after.drain_ms);
+    compare("server.limits", before.limits == after.limits);
+    changed
+}
+
+fn written(file: &Option<PathBuf>) -> Option<(SystemTime, u64)> {
+    let meta = std::fs::metadata(file.as_deref()?).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
+}
+
+/// Each SIGHUP.
+fn wishes() -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel(1);
+    #[cfg(unix)]
+    if let Ok(mut signals) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
+        tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(()).await.is_ok() {} });
+        return receiver;
+    }
+    #[cfg(not(unix))]
+    drop(sender);
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline::config::Auth;
+
+    #[test]
+    fn what_needs_a_restart_is_named() {
+        let before = ServerSettings::default();
+        assert!(needs_restart(&before, &before).is_empty());
+        let names = ServerSettings { hosts: vec!["a.example".into()], ..before.clone() };
+        assert!(needs_restart(&before, &names).is_empty(), "names are taken at once");
+        let after = ServerSettings { auth: Auth::Off, drain_ms: 1, ..before.clone() };
+        assert_eq!(needs_restart(&before, &after), ["server.auth", "server.drain_ms"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! Opening what a server keeps: the data folder, the store, the files.
+
+use crate::data;
+use crate::exit::Failure;
+use crate::messages;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use throughline::config::{Durable, STORE_FILE, StoreAt, StoreSettings};
+use throughline_store::blobs::BlobLimits;
+use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore, Sync};
+use throughline_store::{BlobFolder, Catalog, Log};
+
+/// What a server keeps.
+pub struct Kept {
+    pub store: SqliteStore,
+    pub folder: PathBuf,
+    pub path: PathBuf,
+}
+
+/// Why the store cannot be had.
+pub enum NoStore {
+    /// Another server has it open.
+    InUse(String),
+    /// Anything else.
+    Failed(Failure),
+}
+
+impl From<NoStore> for Failure {
+    fn from(error: NoStore) -> Self {
+        match error {
+            NoStore::InUse(why) => messages::no_store(&why),
+            NoStore::Failed(failure) => failure,
+        }
+    }
+}
+
+impl Kept {
+    pub async fn open(settings: &StoreSettings) -> Result<Self, NoStore> {
+        let folder = data_folder().map_err(NoStore::Failed)?;
+        let path = match &settings.at {
+            StoreAt::DataFolder => folder.join(STORE_FILE),
+            StoreAt::File(path) => path.clone(),
+            StoreAt::Postgres(_) => return Err(NoStore::Failed(messages::no_postgres())),
+        };
+        let sqlite = SqliteSettings {
+            sync: match settings.durability {
+                Durable::ByEvent => Sync::ByClass,
+                Durable::Everything => Sync::Always,
+            },
+            ..SqliteSettings::default()
+        };
+        match SqliteStore::open(&path, sqlite).await {
+            Ok(store) => Ok(Self { store, folder, path }),
+            Err(error @ OpenError::InUse { .. }) => Err(NoStore::InUse(error.to_string())),
+            Err(error) => Err(NoStore::Failed(messages::no_store(&error))),
+        }
+    }
+
+    pub fn log(&self) -> Arc<dyn Log> {
+        Arc::new(self.store.clone())
+    }
+
+    pub fn catalog(&self) -> Arc<dyn Catalog> {
+        Arc::new(self.store.clone())
+    }
+
+    pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, Failure> {
+        let limits = BlobLimits { file_bytes_max: upload_bytes_max, ..BlobLimits::default() };
+        let folder = self.folder.join(data::FILES);
+        BlobFolder::open(&folder, limits).await.map_err(|error| messages::bad_data_folder(&folder, &error))
+    }
+}
+
+/// The data folder, made if it is not there, for its owner only.
+pub fn data_folder() -> Result<PathBuf, Failure> {
+    let folder = data::folder().ok_or_else(messages::no_data_folder)?;
+    make(&folder).map_err(|error| messages::bad_data_folder(&folder, &error))?;
+    Ok(folder)
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

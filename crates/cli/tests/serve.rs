@@ -1,0 +1,255 @@
+//! `throughline serve` and `throughline keys` as processes: started, asked, told to stop, started again. R: O2, R4, S1
+
+#![cfg(unix)]
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long a process may take for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The command in this folder, which is its data folder, too.
+fn command(folder: &Path) -> Command {
+    let (given, _) = support::throughline();
+    let mut command = Command::new(given.get_program());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THROUGHLINE_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).env("LC_ALL", "C.UTF-8").env("THROUGHLINE_DATA", folder.join("data"));
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
+    let Output { status, stdout, stderr } = command(folder).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.success(), text(stdout), text(stderr))
+}
+
+/// A server, and what it says line by line.
+struct Serving {
+    child: Child,
+    greeting: String,
+    log: mpsc::Receiver<String>,
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Serving {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = command(folder)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (said, log) = mpsc::channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).all(|line| said.send(line).is_ok()));
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut greeting = String::new();
+        // The last line is the address of the documentation.
+        while !greeting.ends_with("/docs\n") {
+            if stdout.read_line(&mut greeting).unwrap() == 0 {
+                let log: Vec<String> = log.iter().collect();
+                panic!("it does not serve:\n{greeting}\n{}", log.join("\n"));
+            }
+        }
+        Self { child, greeting, log, _stdout: stdout }
+    }
+
+    fn address(&self) -> &str {
+        let rest = self.greeting.split("http://").nth(1).unwrap();
+        rest.split(['\n', '/']).next().unwrap()
+    }
+
+    /// The key that was shown at the first start.
+    fn token(&self) -> Option<&str> {
+        Some(self.greeting.split("#token=").nth(1)?.split_whitespace().next().unwrap())
+    }
+
+    /// Status and body.
+    fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
+        self.ask("GET", path, key, "")
+    }
+
+    fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> (u16, String) {
+        let mut socket = TcpStream::connect(self.address()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{key}Connection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.address(),
+            body.len()
+        );
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits until the log has a line with this.
+    fn says(&self, part: &str) -> String {
+        let mut seen = String::new();
+        while let Ok(line) = self.log.recv_timeout(PATIENCE) {
+            seen.push_str(&line);
+            seen.push('\n');
+            if line.contains(part) {
+                return seen;
+            }
+        }
+        panic!("it does not say `{part}`:\n{seen}")
+    }
+
+    /// Tells it to stop, and how it ended.
+    fn stop(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Serving::start(folder.path(), &[]);
+    let token = first.token().expect("a key is shown").to_owned();
+    for part in ["default → demo", "tools", "throughline.db", "/v1/models", "admin-token"] {
+        assert!(first.greeting.contains(part), "{part} is not in\n{}", first.greeting);
+    }
+    let file = folder.path().join("data/admin-token");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), token);
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(folder.path().join("data")).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(first.get("/readyz", None).0, 200);
+    assert_eq!(first.get("/v1/keys", None).0, 401);
+    assert_eq!(first.get("/v1/keys", Some(&token)).0, 200);
+    assert_eq!(first.stop(), Some(0));
+    assert!(!folder.path().join("data/server.json").exists(), "nobody looks for it any more");
+    let second = Serving::start(folder.path(), &[]);
+    assert_eq!(second.token(), None, "it is not shown again:\n{}", second.greeting);
+    assert_eq!(second.get("/v1/keys", Some(&token)).0, 200);
+}
+
+#[test]
+fn one_folder_has_one_server_and_one_port_one_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Serving::start(folder.path(), &[]);
+    let (done, _, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(!done && said.contains("in use") && said.contains("remedy"), "{said}");
+    let other = tempfile::tempdir().unwrap();
+    let (done, _, said) = run(other.path(), &["serve", "--listen", first.address()]);
+    assert!(!done && said.contains("is taken") && said.contains("--listen"), "{said}");
+    assert!(!other.path().join("data").exists(), "nothing is made for a server that does not start");
+    std::fs::write(other.path().join("throughline.toml"), "[server]\nauth = \"off\"\nlisten = \"0.0.0.0:0\"")
+        .unwrap();
+    let (done, _, said) = run(other.path(), &["serve"]);
+    assert!(!done && said.contains("without keys"), "{said}");
+    assert_eq!(first.get("/healthz", None).0, 200);
+}
+
+#[test]
+fn keys_are_made_and_revoked_with_and_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = |name: &str| {
+        let (done, made, said) = run(folder.path(), &["keys", "create", "--name", name, "--json"]);
+        assert!(done, "{said}");
+        let made: Value = serde_json::from_str(&made).unwrap();
+        (made["key"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
+    };
+    let (before, before_id) = create("before");
+    let server = Serving::start(folder.path(), &[]);
+    let status = |key: &str| server.get("/v1/turns/x", Some(key)).0;
+    assert_eq!(status(&before), 404, "a key that was made in the store");
+    let (while_it_runs, _) = create("while it runs");
+    assert_eq!(status(&while_it_runs), 404, "a key that the server made");
+    let (done, said, _) = run(folder.path(), &["keys", "revoke", &before_id[..8]]);
+    assert!(done && said.contains("before"), "{said}");
+    assert_eq!((status(&before), status(&while_it_runs)), (401, 404));
+    let (done, listed, _) = run(folder.path(), &["keys", "list"]);
+    assert!(done && listed.contains("while it runs") && listed.contains("revoked"), "{listed}");
+    assert!(!listed.contains("tl_"), "{listed}");
+    for (arguments, part) in [
+        (&["keys", "revoke", "zz"][..], "no key"),
+        (&["keys", "revoke", ""], "keys begin with"),
+        (&["keys", "create", "--name", "a", "--scopes", "root"], "no scope `root`"),
+        (&["keys", "create", "--name", " "], "name"),
+    ] {
+        let (done, _, said) = run(folder.path(), arguments);
+        assert!(!done && said.contains(part), "{arguments:?}\n{said}");
+    }
+    assert_eq!(server.stop(), Some(0));
+    let (done, listed, _) = run(folder.path(), &["keys", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert!(done && listed["data"].as_array().unwrap().len() == 3, "{listed}");
+}
+
+#[test]
+fn a_new_configuration_is_taken_and_a_wrong_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("throughline.toml");
+    std::fs::write(&file, "").unwrap();
+    let server = Serving::start(folder.path(), &[]);
+    let known = |name: &str| {
+        let mut socket = TcpStream::connect(server.address()).unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200")
+    };
+    assert!(!known("chat.example.com"));
+    std::fs::write(&file, "[server]\nhosts = [\"chat.example.com\"]\ndrain_ms = 7").unwrap();
+    let said = server.says("a new configuration is in use");
+    assert!(said.contains("server.drain_ms") && !said.contains("server.hosts"), "{said}");
+    assert!(known("chat.example.com"));
+    std::fs::write(&file, "[server]\nhost = []").unwrap();
+    let said = server.says("not taken");
+    assert!(said.contains("did you mean") && said.contains("throughline.toml:2:1"), "{said}");
+    assert!(known("chat.example.com"), "the one before stays");
+    std::fs::write(&file, "[server]\nhosts = [\"other.example.com\"]").unwrap();
+    server.says("a new configuration is in use");
+    assert!(known("other.example.com") && !known("chat.example.com"));
+    server.signal("-HUP");
+    server.says("a new configuration is in use");
+}
+
+#[test]
+fn the_doctor_knows_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |part: &str| {
+        let (_, said, _) = run(folder.path(), &["doctor"]);
+        assert!(said.contains(part), "{part} is not in\n{said}");
+        said
+    };
+    check("made when it is needed");
+    let server = Serving::start(folder.path(), &[]);
+    let said = check(&format!("throughline serves http://{}", server.address()));
+    assert!(said.contains("open in the server") && said.contains("MiB free"), "{said}");
+    assert_eq!(server.stop(), Some(0));
+    std::fs::write(folder.path().join("data/throughline.db"), "something else entirely").unwrap();
+    check("is no SQLite database");
+    std::fs::write(folder.path().join("throughline.toml"), "[server]\nlisten = \"192.0.2.1:80\"").unwrap();
+    check("is not an address of this machine");
+}
