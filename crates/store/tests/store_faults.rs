@@ -177,8 +177,8 @@ async fn a_damaged_file_is_moved_aside_and_never_silently_replaced() {
 async fn a_flipped_byte_is_an_error_or_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    filled(&path, 60).await;
-    let expected: Vec<Record> = (1..=60).map(|seq| delta(seq, 2_000)).collect();
+    filled(&path, 300).await;
+    let expected: Vec<Record> = (1..=300).map(|seq| delta(seq, 2_000)).collect();
     let sound = std::fs::read(&path).unwrap();
     let mut seen = [0; 3];
     for flip in (0..sound.len()).step_by(sound.len() / 60) {

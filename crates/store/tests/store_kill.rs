@@ -107,7 +107,7 @@ async fn check(file: &Path, acknowledged: &HashMap<usize, u64>) -> u64 {
         assert_eq!(store.read_beside(&id).await.unwrap(), beside, "{id}");
         events += last;
     }
-    // Not closed: it is left as a process that dies leaves it.
+    store.close().await;
     events
 }
 
