@@ -7,6 +7,7 @@ use super::settings::SqliteSettings;
 use super::shared::Shared;
 use super::writer::{Failed, Writer};
 use super::{Durability, place};
+use crate::error::StoreError;
 use rusqlite::params;
 use std::collections::HashMap;
 use std::fs::File;
@@ -140,7 +141,10 @@ impl Writer {
             }
             self.housekeeping.not_folded();
             self.housekeeping.overflow.clear();
-            self.shared.failed(&failed.error());
+            let error = failed.error();
+            if !(matches!(error, StoreError::Full { .. }) && self.drop_ballast()) {
+                self.shared.failed(&error);
+            }
         }
     }
 
