@@ -60,6 +60,7 @@ const RULES: &[Rule] = &[
     rule("/v1/models", CHAT, CHAT),
     rule("/v1/remembered", CHAT, CHAT),
     rule("/v1/search", CHAT, CHAT),
+    rule("/v1/telemetry", CHAT, CHAT),
     rule("/v1/tickets", CHAT, CHAT),
     rule("/v1/tools", CHAT, CHAT),
     // Running one without a model in between.

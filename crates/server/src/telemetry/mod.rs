@@ -15,17 +15,22 @@ mod measurement;
 mod meter;
 #[cfg(feature = "otel")]
 mod otlp;
+mod recorder;
 mod redaction;
 mod rollback;
+mod routes;
 
 pub use calls::{CallChange, CallFold};
 pub use fold::{Content, TelemetryFold};
 pub use history::{CALLS_WAITING_MAX, CallHistory, RAW_BYTES_WAITING_MAX, Writer, rows_of};
+pub use logs::LogFormat;
 pub use measurement::{
     CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
 };
 pub use meter::{DETECTION_WINDOW_CALLS, Meter, Resumed, StoreFigures};
 #[cfg(feature = "otel")]
 pub use otlp::Otlp;
+pub use recorder::Telemetry;
 pub use redaction::Redaction;
 pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, Choices, Delivery, Rollback};
+pub use routes::{FRAMES_PER_SECOND_MAX, Figures, routes};

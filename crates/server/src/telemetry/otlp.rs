@@ -33,7 +33,7 @@ impl Otlp {
     /// What is wrong with the address or the variables, in words.
     pub fn new(endpoint: Option<String>, redaction: Arc<Redaction>) -> Result<Self, String> {
         // A blocking client makes and drops a runtime of its own, which must not happen within another one.
-        let built = std::thread::spawn(move || {
+        let built = std::thread::spawn(move || -> Result<SdkTracerProvider, String> {
             let builder = SpanExporter::builder().with_http();
             let builder = match endpoint {
                 Some(endpoint) => builder.with_endpoint(endpoint),

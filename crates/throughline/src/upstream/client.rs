@@ -142,6 +142,7 @@ impl UpstreamClient {
             calls: calls.clone(),
         };
         let reply = Reply {
+            client: self,
             decoder: StepDecoder::new(self.upstream.dialect, options),
             offered,
             said: Said::Nothing,
@@ -297,6 +298,19 @@ impl UpstreamClient {
         &self.upstream.name
     }
 
+    /// Upstreams like to repeat a wrong key, also in the middle of a stream. R: R4
+    fn clean(&self, event: &mut StepEvent<'static>) {
+        match event {
+            StepEvent::End(End::Error(error)) => {
+                error.message = self.redact(&error.message);
+                error.kind = error.kind.as_deref().map(|kind| self.redact(kind));
+                error.code = error.code.as_deref().map(|code| self.redact(code));
+            }
+            StepEvent::Problem(problem) => problem.excerpt = self.redact(&problem.excerpt),
+            _ => {}
+        }
+    }
+
     fn redact(&self, message: &str) -> String {
         let mut message = message.to_owned();
         if let Key::Given(key) = &self.upstream.key {
@@ -442,6 +456,7 @@ async fn error_body(mut response: reqwest::Response, limits: &Deadlines) -> Stri
 
 /// A reply on its way through the decoder.
 struct Reply<'a> {
+    client: &'a UpstreamClient,
     decoder: StepDecoder,
     offered: Offered,
     said: Said,
@@ -522,11 +537,12 @@ impl Reply<'_> {
         Err(failure)
     }
 
-    async fn pass_on(&mut self, events: Vec<StepEvent<'static>>) -> Result<Listener, UpstreamFailure> {
+    async fn pass_on(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<Listener, UpstreamFailure> {
         if events.is_empty() {
             return Ok(Listener::There);
         }
-        for event in &events {
+        for event in &mut events {
+            self.client.clean(event);
             match event {
                 StepEvent::End(End::Error(error)) if self.said == Said::Nothing => {
                     if let Some(failure) = failure::of_first_event(error, self.offered) {
