@@ -402,3 +402,59 @@ async fn the_first_start_makes_a_key_and_later_ones_do_not() {
     let keys = server.gate.keys("local").await.unwrap();
     assert!(keys.iter().all(|key| key.revoked_at.is_some()), "{keys:?}");
 }
+
+#[tokio::test]
+async fn sockets_end_with_their_key() {
+    use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+    use futures_util::{SinkExt, StreamExt};
+    use throughline_server::Server;
+    use throughline_server::gate::NewKey;
+    use tokio_tungstenite::tungstenite;
+    async fn say_back(mut socket: WebSocket) {
+        while let Some(Ok(message)) = socket.recv().await {
+            if matches!(message, Message::Text(_)) && socket.send(message).await.is_err() {
+                return;
+            }
+        }
+    }
+    let echo = axum::routing::get(|upgrade: WebSocketUpgrade| async { upgrade.on_upgrade(say_back) });
+    let keys = gated::KeysInMemory::default();
+    let gate = throughline_server::Gate::new(&settings(), std::sync::Arc::new(keys.clone()));
+    let bound = Server::bind(&settings()).unwrap();
+    let address = bound.address();
+    let (wish, wishes) = tokio::sync::mpsc::channel(2);
+    let app = gate.around(axum::Router::new().route("/v1/ws", echo));
+    let serving = tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
+    let key = async || {
+        let new =
+            NewKey { name: "k".to_owned(), scopes: [Scope::Chat].into_iter().collect(), expires_at: None };
+        gate.mint("local", new).await.unwrap()
+    };
+    let open = async |key: &str| {
+        let request = http::Request::builder()
+            .uri(format!("ws://{address}/v1/ws"))
+            .header("Host", address.to_string())
+            .header("Authorization", format!("Bearer {key}"))
+            .header("Connection", "Upgrade")
+            .header("Upgrade", "websocket")
+            .header("Sec-WebSocket-Version", "13")
+            .header("Sec-WebSocket-Key", tungstenite::handshake::client::generate_key());
+        let (mut socket, _) = tokio_tungstenite::connect_async(request.body(()).unwrap()).await.unwrap();
+        socket.send(tungstenite::Message::text("hello")).await.unwrap();
+        assert_eq!(socket.next().await.unwrap().unwrap(), tungstenite::Message::text("hello"));
+        socket
+    };
+    let ((kept, _), (revoked, pass)) = (key().await, key().await);
+    let (mut kept, mut revoked) = (open(&kept.reveal()).await, open(&revoked.reveal()).await);
+    gate.revoke("local", &pass.id).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(2), revoked.next()).await.expect("the socket stays");
+    assert!(!matches!(end, Some(Ok(_))), "{end:?}");
+    kept.send(tungstenite::Message::text("still")).await.unwrap();
+    assert_eq!(kept.next().await.unwrap().unwrap(), tungstenite::Message::text("still"));
+    // A socket is no reason to stay, either.
+    wish.send(()).await.unwrap();
+    let served =
+        tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it stays for the socket");
+    assert_eq!(served.unwrap(), throughline_server::Served::Drained);
+    assert!(!matches!(kept.next().await, Some(Ok(tungstenite::Message::Text(_)))));
+}

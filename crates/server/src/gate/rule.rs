@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Upload,
 }
 
-/// A rule for a path and everything below it; the longest one that fits decides.
+/// A rule for a path and everything below it; the longest one that fits decides. `{}` stands for a parameter.
 struct Rule {
     path: &'static str,
     reads: Needs,
@@ -52,20 +52,21 @@ const RULES: &[Rule] = &[
     rule("/v1/chat/completions", CHAT, CHAT),
     rule("/v1/clients", CHAT, CHAT),
     rule("/v1/conversations", CHAT, CHAT),
-    rule("/v1/export", CHAT, CHAT),
     rule("/v1/files", CHAT, CHAT),
     rule("/v1/history", CHAT, CHAT),
-    rule("/v1/import", CHAT, CHAT),
     rule("/v1/keys", ADMIN, ADMIN),
     rule("/v1/models", CHAT, CHAT),
+    rule("/v1/parse", CHAT, CHAT),
+    rule("/v1/prompts", CHAT, CHAT),
     rule("/v1/remembered", CHAT, CHAT),
     rule("/v1/search", CHAT, CHAT),
     rule("/v1/telemetry", CHAT, CHAT),
     rule("/v1/tickets", CHAT, CHAT),
     rule("/v1/tools", CHAT, CHAT),
     // Running one without a model in between.
-    rule("/v1/tools/{name}/call", TOOLS, TOOLS),
+    rule("/v1/tools/{}/call", TOOLS, TOOLS),
     rule("/v1/turns", CHAT, CHAT),
+    rule("/v1/upstreams", CHAT, ADMIN),
     rule("/v1/ws", CHAT, CHAT),
     #[cfg(feature = "test-routes")]
     rule("/_echo", OPEN, ADMIN),
@@ -74,15 +75,20 @@ const RULES: &[Rule] = &[
 /// Routes that begin a turn.
 const NEW_TURN: [&str; 2] = ["/v1/turns", "/v1/chat/completions"];
 /// Routes whose body is a file.
-const UPLOAD: [&str; 2] = ["/v1/files", "/v1/import"];
+const UPLOAD: [&str; 2] = ["/v1/files", "/v1/conversations/import"];
 
 /// What a request to the route of this pattern needs; `None`: there is no rule.
 pub(super) fn needs(pattern: &str, method: &Method) -> Option<Needs> {
-    let fits = |rule: &&Rule| {
-        pattern.strip_prefix(rule.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let rule = RULES.iter().filter(fits).max_by_key(|rule| rule.path.len())?;
+    let rule = RULES.iter().filter(|rule| is_below(pattern, rule.path)).max_by_key(|rule| rule.path.len())?;
     Some(if is_read(method) { rule.reads } else { rule.writes })
+}
+
+/// Whether a route is at this path or below it. `{}` is any parameter, however the route calls it.
+fn is_below(pattern: &str, path: &str) -> bool {
+    let mut parts = pattern.split('/');
+    path.split('/').all(|wanted| {
+        parts.next().is_some_and(|part| part == wanted || (wanted == "{}" && part.starts_with('{')))
+    })
 }
 
 /// Whether a method only looks.
@@ -110,6 +116,9 @@ mod tests {
             (Method::GET, "/healthz", Some(OPEN)),
             (Method::GET, "/v1/turns/{turn_id}/events", Some(CHAT)),
             (Method::POST, "/v1/tools/{name}/call", Some(TOOLS)),
+            (Method::POST, "/v1/tools/{tool}/call/more", Some(TOOLS)),
+            (Method::GET, "/v1/tools/schema/call", Some(CHAT)),
+            (Method::GET, "/docs/", Some(OPEN)),
             (Method::GET, "/v1/tools/{name}", Some(CHAT)),
             (Method::DELETE, "/v1/keys/{key_id}", Some(ADMIN)),
             (Method::GET, "/v1/turnstiles", None),

@@ -306,8 +306,11 @@ async fn attend(
         None => Transport::Plain(socket),
         #[cfg(feature = "tls-server")]
         Some(tls) => {
-            match tokio::time::timeout(Duration::from_millis(shared.limits.header_ms_max), tls.accept(socket))
-                .await
+            match tokio::time::timeout(
+                Duration::from_millis(shared.limits.header_ms_max),
+                Box::pin(tls.accept(socket)),
+            )
+            .await
             {
                 Ok(Ok(stream)) => Transport::Tls(Box::new(stream)),
                 Ok(Err(error)) => {
@@ -331,7 +334,8 @@ async fn attend(
     });
     // What goes wrong on one connection is its client's affair: nobody is left to tell.
     if is_http2 {
-        let mut served = pin!(http2(&shared.limits).serve_connection(io, service));
+        // On the heap: the task of every connection is as large as the larger one of both.
+        let mut served = Box::pin(http2(&shared.limits).serve_connection(io, service));
         tokio::select! {
             biased;
             _ = served.as_mut() => {}
