@@ -3,7 +3,7 @@
 //! Always with cargo's own test runner, though others are faster: one path for everybody, documentation examples
 //! included, and what a test skips is printed.
 
-mod mcp;
+mod packages;
 mod report;
 
 use crate::corpus::{self, Corpus};
@@ -27,6 +27,7 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
   documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
   mcp        real MCP servers and the protocol's conformance suite (skipped where npm, pip or a registry is missing)
+  clients    OpenAI's libraries, LangChain and others against the server, unmodified (skipped likewise)
   sim        a seeded sample of simulated turns
   corpus     recorded streams through `throughline decode`, if THROUGHLINE_VECTORS names them
 
@@ -47,14 +48,15 @@ enum Ended {
 
 type Check = fn() -> Result<Ended>;
 
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("format", format),
     ("clippy", clippy),
     ("arch", || arch::check().map(Ended::Passed)),
     ("spec", || spec::check().map(Ended::Passed)),
     ("documents", || documents::check().map(Ended::Passed)),
     ("tests", tests),
-    ("mcp", mcp::check),
+    ("mcp", || packages::check(&packages::MCP)),
+    ("clients", || packages::check(&packages::CLIENTS)),
     ("sim", || sim::sample(SEEDS).map(Ended::Passed)),
     ("corpus", corpus_through_the_command),
 ];
@@ -153,7 +155,9 @@ fn clippy() -> Result<Ended> {
 fn tests() -> Result<Ended> {
     let mut report = Report::default();
     let words = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
-    let program = Program::cargo().args(words).env(mcp::VARIABLE, "");
+    // Those that need packages are checks of their own.
+    let program =
+        Program::cargo().args(words).env(packages::MCP.variable, "").env(packages::CLIENTS.variable, "");
     let status = program.lines(|line| {
         if report.take(line) {
             println!("{line}");

@@ -203,6 +203,10 @@ impl From<throughline::Error> for ApiError {
         let message = error.to_string();
         match error {
             E::Log(error) => error.into(),
+            E::ToolNameTaken { .. } => Self::bad_request("tool_name_taken", message).param("tools"),
+            E::BadToolName { .. } | E::TooManyTools { .. } => {
+                Self::bad_request("invalid_tools", message).param("tools")
+            }
             E::UnknownAgent { .. } => Self::bad_request("unknown_agent", message).param("agent"),
             E::NoModel | E::NoUpstream { .. } | E::WhichUpstream { .. } => {
                 Self::bad_request("unknown_model", message).param("model").remedy("GET /v1/models lists them")

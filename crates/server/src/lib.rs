@@ -4,6 +4,7 @@
 //! store, and a turn that was running is resumed when the server starts again.
 
 pub mod api;
+pub mod compat;
 pub mod error;
 pub mod extract;
 pub mod gate;
@@ -28,7 +29,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// All routes with what describes them, before a state is given to them.
 fn described() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(api::routes())
+    OpenApiRouter::new().merge(api::routes()).merge(compat::routes())
 }
 
 /// The description of all routes, OpenAPI 3.1. // R: E5

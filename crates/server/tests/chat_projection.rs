@@ -44,6 +44,7 @@ fn tell(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: Render) -> T
     let mut bytes = OPEN.to_vec();
     writer.write(&projection.open(), &mut bytes);
     seen.iter().for_each(|event| projection.catch_up(event));
+    projection.go_on();
     let mut used = 0;
     for event in fresh {
         for piece in projection.push(event) {

@@ -1,6 +1,8 @@
 //! The rules of a Chat Completions stream, as strict as the strictest client that was looked at (surfaces.md §3.1), read
 //! from bytes and from nothing else.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use serde_json::Value;
 use std::collections::BTreeSet;
 

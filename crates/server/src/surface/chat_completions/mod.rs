@@ -26,12 +26,9 @@ use prose::Prose;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use throughline::config::Render;
-use throughline_engine::{BlockStart, Event, EventKind, Fault, ToolInput, ToolResult, TurnStatus};
+use throughline_engine::{BlockStart, Event, EventKind, Fault, REQUESTER, ToolInput, ToolResult, TurnStatus};
 use throughline_wire::{CallId, FinishReason, Usage};
 use visible::{Done, Shown};
-
-/// Who runs a tool that the request declared: the `client_id` of its `tool_start`.
-const REQUESTER: &str = "requester";
 
 /// Whether tokens are told at the end. OpenAI's own idiom `chunk.choices[0]` fails on the chunk that tells them, so it
 /// comes only if asked for (surfaces.md §3).
@@ -101,6 +98,7 @@ struct Known {
     arguments: String,
     state: State,
     runs: Runs,
+    handed_over: HandedOver,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,6 +107,13 @@ enum State {
     NotStarted,
     Started,
     Closed,
+}
+
+/// Whether an answer before has given a call to the client: its result is on the way, and it is not given again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HandedOver {
+    Before,
+    NotYet,
 }
 
 /// Who runs a call.
@@ -156,6 +161,13 @@ impl Projection {
         self.learn(event);
     }
 
+    /// The client brings the results of the calls that it was given.
+    pub fn go_on(&mut self) {
+        for call in self.calls.iter_mut().filter(|call| call.waits_for_the_client()) {
+            call.handed_over = HandedOver::Before;
+        }
+    }
+
     /// Takes the next event: what the client is told of it, in order. Nothing once the answer has [`ended`](Self::ended).
     pub fn push(&mut self, event: &Event) -> Vec<Piece> {
         let mut out = Vec::new();
@@ -171,7 +183,7 @@ impl Projection {
         self.show(event, &mut out);
         if let EventKind::StreamEnd { status } = event.kind {
             self.end(status, &mut out);
-        } else if self.waits_for_the_client_alone() {
+        } else if self.waits_for_the_client_alone() && self.clients_calls().all(Known::is_new_to_the_client) {
             self.hand_over(&mut out);
         }
         out
@@ -219,6 +231,7 @@ impl Projection {
                     arguments: String::new(),
                     state: State::NotStarted,
                     runs: Runs::Here,
+                    handed_over: HandedOver::NotYet,
                 });
             }
             EventKind::ToolInput(input) => {
@@ -464,6 +477,10 @@ impl Projection {
 impl Known {
     fn waits_for_the_client(&self) -> bool {
         self.state == State::Started && self.runs == Runs::AtTheClient
+    }
+
+    fn is_new_to_the_client(&self) -> bool {
+        self.handed_over == HandedOver::NotYet
     }
 
     fn shown<'a>(&'a self, id: &'a str) -> Shown<'a> {

@@ -1,4 +1,4 @@
-//! Real MCP servers from their public packages: installed once, pinned, and run by their tests.
+//! Tests against other people's programs, from their public packages: installed once, pinned, and run by tests of ours.
 
 use super::{Ended, report::Report};
 use crate::fault::fault;
@@ -6,23 +6,55 @@ use crate::program::Program;
 use crate::repository;
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// What pins the packages, in the repository.
-const PINS: &str = "crates/tools/tests/mcp";
+/// Packages that a file of tests needs.
+pub struct Packages {
+    /// What they are, for people.
+    what: &'static str,
+    /// What pins them: a folder of the repository.
+    pins: &'static str,
+    /// Where they are installed, under cargo's target folder.
+    place: &'static str,
+    /// Names that folder to the tests. Empty: another check runs them.
+    pub variable: &'static str,
+    /// The file of tests.
+    test: &'static str,
+    /// A package that is asked for to see whether PyPI is there.
+    on_pypi: &'static str,
+}
+
+/// Real MCP servers and the protocol's conformance suite.
+pub const MCP: Packages = Packages {
+    what: "MCP servers",
+    pins: "crates/tools/tests/mcp",
+    place: "mcp",
+    variable: "THROUGHLINE_MCP_SERVERS",
+    test: "mcp_servers",
+    on_pypi: "mcp-server-time",
+};
+
+/// OpenAI's and other clients of the server.
+pub const CLIENTS: Packages = Packages {
+    what: "clients",
+    pins: "clients",
+    place: "clients",
+    variable: "THROUGHLINE_CLIENTS",
+    test: "clients",
+    on_pypi: "openai",
+};
+
 const FILES: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
-/// Names the folder of the packages to the tests. Empty: another check runs them.
-pub const VARIABLE: &str = "THROUGHLINE_MCP_SERVERS";
 
-pub fn check() -> Result<Ended> {
-    let folder = match installed()? {
+pub fn check(packages: &Packages) -> Result<Ended> {
+    let folder = match installed(packages)? {
         Ok(folder) => folder,
         Err(why) => return Ok(Ended::Skipped(why)),
     };
     let mut report = Report::default();
     // Of the whole workspace, so that the same features are chosen and nothing is built twice.
-    let words = ["test", "--workspace", "--test", "mcp_servers", "--", "--show-output"];
-    let status = Program::cargo().args(words).env(VARIABLE, &folder).lines(|line| {
+    let words = ["test", "--workspace", "--test", packages.test, "--", "--show-output"];
+    let status = Program::cargo().args(words).env(packages.variable, &folder).lines(|line| {
         if report.take(line) {
             println!("{line}");
         }
@@ -32,10 +64,10 @@ pub fn check() -> Result<Ended> {
 }
 
 /// The folder of the packages, or why they cannot be had.
-fn installed() -> Result<Result<PathBuf, String>> {
-    let folder = target()?.join("mcp");
+fn installed(packages: &Packages) -> Result<Result<PathBuf, String>> {
+    let folder = target()?.join(packages.place);
     let done = folder.join("installed");
-    let wanted = pins(&repository::root().join(PINS))?;
+    let wanted = pins(packages.pins)?;
     if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(Ok(folder));
     }
@@ -44,11 +76,11 @@ fn installed() -> Result<Result<PathBuf, String>> {
             return Ok(Err(format!("{package} is not installed")));
         }
     }
-    println!("installing MCP servers into {}", folder.display());
+    println!("installing {} into {}", packages.what, folder.display());
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     for file in FILES {
-        fs::copy(repository::root().join(PINS).join(file), folder.join(file))
-            .with_context(|| format!("{PINS}/{file} cannot be copied"))?;
+        fs::copy(repository::root().join(packages.pins).join(file), folder.join(file))
+            .with_context(|| format!("{}/{file} cannot be copied", packages.pins))?;
     }
     let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
     let (place, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
@@ -58,7 +90,7 @@ fn installed() -> Result<Result<PathBuf, String>> {
         ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000", "--fetch-timeout=60000"];
     let quiet = ["--quiet", "--disable-pip-version-check"];
     let npm_is_there = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
-    let pypi_is_there = Program::new(&pip).args(["index", "versions", "mcp-server-time"]).args(quiet);
+    let pypi_is_there = Program::new(&pip).args(["index", "versions", packages.on_pypi]).args(quiet);
     let steps = [
         (Program::new("npm").args(npm).args(patience), Some(npm_is_there)),
         (Program::new("python3").args(["-m", "venv", &venv]), None),
@@ -81,9 +113,10 @@ fn installed() -> Result<Result<PathBuf, String>> {
     Ok(Ok(folder))
 }
 
-fn pins(folder: &Path) -> Result<String> {
+fn pins(folder: &str) -> Result<String> {
     let read = |file: &&str| {
-        fs::read_to_string(folder.join(file)).with_context(|| format!("{PINS}/{file} cannot be read"))
+        fs::read_to_string(repository::root().join(folder).join(file))
+            .with_context(|| format!("{folder}/{file} cannot be read"))
     };
     Ok(FILES.iter().map(read).collect::<Result<Vec<_>>>()?.concat())
 }

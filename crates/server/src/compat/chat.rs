@@ -1,0 +1,170 @@
+//! `POST /v1/chat/completions`: one request, one unbroken answer, while the server runs the tools. // R: E2, T13
+//!
+//! The client's connection is the turn's life line here, as everywhere that this API is spoken: closing it stops the turn.
+//! But an answer that ended with calls for the client's own tools leaves the turn waiting for their results, which come
+//! with another request.
+
+mod answer;
+mod resumed;
+
+use crate::compat::models::{self, Named};
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::Json;
+use crate::hub::{NewTurn, OnDisconnect};
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use crate::surface::chat_completions::request::{
+    ApprovalWish, ChatRequest, DeclaredTool, Delivery, UploadedFile, files_wanted,
+};
+use crate::surface::chat_completions::{Head, Projection, Refusal};
+use answer::Answer;
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use throughline::engine::ConversationId;
+use throughline::{Approval, ClientTool, TurnRequest};
+use throughline_engine::Confirm;
+use throughline_wire::Settings;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Names the conversation to go on with, for clients that can set headers and no fields.
+pub const CONVERSATION_HEADER: &str = "throughline-conversation-id";
+
+/// What a call is told that would ask a person, where nobody can be asked.
+const NOBODY_IS_ASKED: &str = "nobody can be asked during an answer without streaming; it would have to be allowed by a rule beforehand";
+
+/// `/v1/chat/completions`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(complete))
+}
+
+/// Answer a chat, as OpenAI Chat Completions. Streamed (`text/event-stream`) if `stream` is true.
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body(content = Object,
+    description = "As OpenAI's; `model` is an agent or `upstream/model`. What only this server knows is in `throughline`."),
+    responses(
+        (status = 200, description = "A `chat.completion`, or its chunks", body = Object),
+        (status = 400, description = "It cannot be answered like this", body = ErrorBody),
+        (status = 502, description = "The model could not be asked, or broke off", body = ErrorBody),
+    ))]
+async fn complete(
+    State(state): State<AppState>,
+    principal: Principal,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Result<Response, ApiError> {
+    principal.need(Scope::Chat)?;
+    let files = files(&state, &principal, files_wanted(&body)).await?;
+    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned())?;
+    if request.conversation_id.is_none()
+        && let Some(id) = headers.get(CONVERSATION_HEADER).and_then(|id| id.to_str().ok())
+    {
+        request.conversation_id = Some(id.to_owned());
+    }
+    let named = models::named(&state.app, &request.model);
+    let render = request.render.or(named.render).unwrap_or_default();
+    let mut projection = Projection::new(request.usage_chunk, render);
+    let head = |id: String| Head { id, created: Timestamp::now().as_second(), model: request.model.clone() };
+
+    if let Some(resumed) = resumed::waiting_turn(&state, &principal, &request, &mut projection).await? {
+        // Two answers of one turn are two completions.
+        let head = head(format!("chatcmpl-{}-{}", resumed.message_id, resumed.after));
+        let answer = Answer::of(&state, &principal, &resumed.turn, resumed.after, head, projection).await?;
+        resumed.go_on(&state, &principal).await;
+        return answer.deliver(request.delivery).await;
+    }
+
+    let delivery = request.delivery;
+    let model = request.model.clone();
+    let new = new_turn(&state, named, request)?;
+    let started = state.hub.start(&principal, new).await?;
+    let id = format!("chatcmpl-{}", started.message_id);
+    let head = Head { id, created: Timestamp::now().as_second(), model };
+    let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection).await?;
+    answer.deliver(delivery).await
+}
+
+fn new_turn(state: &AppState, named: Named, request: ChatRequest) -> Result<NewTurn, ApiError> {
+    let settings = match models::dialect(&state.app, &named) {
+        Some(dialect) => request.sampling.settings(dialect)?,
+        // Which model it is is found out, and refused, when the turn is started.
+        None => Settings::default(),
+    };
+    let approval = approval(state, &named, &request)?;
+    // A conversation's history is the server's; what the client tells of it is not needed.
+    let history = match &request.conversation_id {
+        Some(_) => Vec::new(),
+        None => request.talk.history,
+    };
+    let request = TurnRequest {
+        input: request.talk.input.into(),
+        history,
+        agent: named.agent,
+        model: named.model,
+        instructions: request.instructions,
+        settings,
+        approval,
+        conversation_id: request.conversation_id.map(ConversationId::new),
+        own_tools: request.tools.into_iter().map(own_tool).collect(),
+        ..TurnRequest::default()
+    };
+    // The answer itself sees to it, since the turn must go on waiting when it was handed over.
+    Ok(NewTurn { request, on_disconnect: OnDisconnect::Continue, ..NewTurn::default() })
+}
+
+/// Who is asked; `None` = as the server is set up.
+fn approval(state: &AppState, named: &Named, request: &ChatRequest) -> Result<Option<Approval>, ApiError> {
+    let denied = |reason: &str| Some(Approval::DenyAll { reason: reason.to_owned() });
+    match (request.delivery, request.approval) {
+        (_, Some(ApprovalWish::Deny)) => Ok(denied("the request says that nobody is to be asked")),
+        (Delivery::Stream, _) => Ok(None),
+        (Delivery::Whole, wish) => {
+            let agent = models::agent_of(&state.app, named);
+            let asks_always = agent.is_some_and(|agent| agent.tool_call.confirm() != Confirm::ByRule);
+            if wish == Some(ApprovalWish::Ask) || asks_always {
+                let why = match wish {
+                    Some(ApprovalWish::Ask) => "the request wants questions to be asked",
+                    _ => "this agent asks before every call",
+                };
+                return Err(ApiError::bad_request(
+                    "approval_needs_stream",
+                    format!("{why}, and an answer without streaming has no way to ask them"),
+                )
+                .param("stream")
+                .remedy("send `stream: true` and answer at `answer_url` of the `approval_request`, or allow the tools by rules"));
+            }
+            Ok(match state.app.approval() {
+                Approval::Ask => denied(NOBODY_IS_ASKED),
+                Approval::AllowAll | Approval::DenyAll { .. } => None,
+            })
+        }
+    }
+}
+
+fn own_tool(tool: DeclaredTool) -> ClientTool {
+    let mut own = ClientTool::new(tool.name);
+    own.description = tool.description;
+    own.input_schema = Some(tool.parameters);
+    own
+}
+
+async fn files(
+    _state: &AppState,
+    _principal: &Principal,
+    _wanted: Vec<String>,
+) -> Result<BTreeMap<String, UploadedFile>, ApiError> {
+    Ok(BTreeMap::new())
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { code, message, remedy, param } = refusal;
+        let mut error = Self::bad_request(code, message);
+        error.remedy = remedy;
+        error.param = (!param.is_empty()).then_some(param);
+        error
+    }
+}

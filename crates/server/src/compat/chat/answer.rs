@@ -1,0 +1,171 @@
+//! One answer on its way to the client: a viewer of the turn, its projection, and the rule that a turn ends with its client.
+
+use crate::error::ApiError;
+use crate::hub::{Hub, Standing};
+use crate::principal::Principal;
+use crate::state::AppState;
+use crate::surface::chat_completions::request::Delivery;
+use crate::surface::chat_completions::{Ended, Head, OPEN, Piece, Projection, Whole, Writer, heartbeat};
+use crate::viewer::{From, Viewed, Viewer};
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http::{HeaderValue, StatusCode, header};
+use jiff::Timestamp;
+use std::io;
+use throughline::Event;
+use throughline_engine::TurnId;
+use throughline_store::Record;
+
+/// Names the turn, for whoever wants to look at it through the own API.
+const TURN_HEADER: &str = "throughline-turn-id";
+
+/// An answer that nothing has been sent of.
+pub(super) struct Answer {
+    head: Head,
+    projection: Projection,
+    viewer: Viewer,
+    life_line: LifeLine,
+}
+
+/// The turn is stopped when this is dropped, unless it may go on without its client.
+struct LifeLine {
+    hub: Hub,
+    user: String,
+    turn: Option<TurnId>,
+}
+
+/// What the log had next.
+enum Next {
+    Pieces(Vec<Piece>),
+    Idle,
+}
+
+impl Answer {
+    /// The answer of a turn behind its event `after`.
+    pub(super) async fn of(
+        state: &AppState,
+        principal: &Principal,
+        turn: &TurnId,
+        after: u64,
+        head: Head,
+        projection: Projection,
+    ) -> Result<Self, ApiError> {
+        let life_line =
+            LifeLine { hub: state.hub.clone(), user: principal.user.clone(), turn: Some(turn.clone()) };
+        let viewer = state.hub.viewer(&principal.user, turn, From::After(after)).await?;
+        Ok(Self { head, projection, viewer, life_line })
+    }
+
+    /// As the client wants it.
+    pub(super) async fn deliver(self, delivery: Delivery) -> Result<Response, ApiError> {
+        let turn = self.viewer.turn().as_str().to_owned();
+        let mut response = match delivery {
+            Delivery::Stream => self.stream(),
+            Delivery::Whole => self.whole().await?,
+        };
+        if let Ok(turn) = HeaderValue::from_str(&turn) {
+            response.headers_mut().insert(TURN_HEADER, turn);
+        }
+        Ok(response)
+    }
+
+    fn stream(self) -> Response {
+        let writer = Writer::new(&self.head);
+        let mut opening = OPEN.to_vec();
+        writer.write(&self.projection.open(), &mut opening);
+        let begin = (self, writer, Some(opening));
+        let body = stream::unfold(begin, |(mut answer, writer, mut opening)| async move {
+            if let Some(opening) = opening.take() {
+                return Some((Ok(Bytes::from(opening)), (answer, writer, None)));
+            }
+            let mut bytes = Vec::new();
+            while bytes.is_empty() {
+                if answer.projection.ended().is_some() {
+                    return None;
+                }
+                match answer.next().await {
+                    Ok(Next::Pieces(pieces)) => {
+                        pieces.iter().for_each(|piece| writer.write(piece, &mut bytes))
+                    }
+                    Ok(Next::Idle) => bytes = heartbeat(Timestamp::now().as_millisecond()),
+                    // A clean end without a finish looks like success to most clients (surfaces.md §0.5), so the
+                    // connection is broken off instead.
+                    Err(error) => return Some((Err(error), (answer, writer, None))),
+                }
+            }
+            Some((Ok(Bytes::from(bytes)), (answer, writer, None)))
+        });
+        let mut response = Response::new(Body::from_stream(body));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        response
+    }
+
+    /// The fold of the same pieces. // R: T13
+    async fn whole(mut self) -> Result<Response, ApiError> {
+        let mut whole = Whole::default();
+        while self.projection.ended().is_none() {
+            match self.next().await.map_err(ApiError::internal)? {
+                Next::Pieces(pieces) => pieces.into_iter().for_each(|piece| whole.take(piece)),
+                Next::Idle => {}
+            }
+        }
+        match whole.into_body(&self.head) {
+            Some(Ok(body)) => Ok(axum::Json(body).into_response()),
+            Some(Err(error)) => {
+                let status = match error.kind.as_str() {
+                    "upstream_error" => StatusCode::BAD_GATEWAY,
+                    _ => StatusCode::INTERNAL_SERVER_ERROR,
+                };
+                Ok((status, axum::Json(error.to_value())).into_response())
+            }
+            None => Err(ApiError::internal("an answer ended without an end")),
+        }
+    }
+
+    async fn next(&mut self) -> io::Result<Next> {
+        match self.viewer.next().await.map_err(io::Error::other)? {
+            Some(Viewed::Records(records)) => {
+                let mut pieces = Vec::new();
+                for event in records.iter().filter_map(event_of) {
+                    pieces.extend(self.projection.push(&event));
+                }
+                if let Some(Ended::TurnIsOver | Ended::CallsHandedOver) = self.projection.ended() {
+                    self.life_line.let_go();
+                }
+                Ok(Next::Pieces(pieces))
+            }
+            Some(Viewed::Idle) => Ok(Next::Idle),
+            // What has been sent cannot be taken back, so this answer cannot be mended.
+            Some(Viewed::Snapshot(_) | Viewed::Resync(_)) => Err(io::Error::other("the log is another one")),
+            None => Err(io::Error::other("the server stops")),
+        }
+    }
+}
+
+/// An event of the log; a reader ignores what it does not know.
+pub(super) fn event_of(record: &Record) -> Option<Event> {
+    serde_json::from_slice(&record.payload).ok()
+}
+
+impl LifeLine {
+    fn let_go(&mut self) {
+        self.turn = None;
+    }
+}
+
+impl Drop for LifeLine {
+    fn drop(&mut self) {
+        let Some(turn) = self.turn.take() else { return };
+        let (hub, user) = (self.hub.clone(), std::mem::take(&mut self.user));
+        tokio::spawn(async move {
+            if let Ok(Standing::Running(control)) = hub.control(&user, &turn).await {
+                // If it ended meanwhile, all the better.
+                let _ = control.cancel().await;
+            }
+        });
+    }
+}

@@ -1,0 +1,153 @@
+//! `GET /v1/models`, and what a model's name means: an agent, or a model at an upstream.
+
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::Path;
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use throughline::config::Render;
+use throughline::{Agent, Throughline};
+use throughline_wire::Dialect;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// `/v1/models`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get))
+}
+
+/// All models.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ModelList {
+    /// `list`
+    object: &'static str,
+    /// Agents by name, then models as `upstream/model`.
+    data: Vec<Model>,
+}
+
+/// One model, in OpenAI's form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Model {
+    /// To be sent as `model`.
+    id: String,
+    /// `model`
+    object: &'static str,
+    /// Not known: 0. The field is required.
+    created: i64,
+    /// `throughline` for agents, else the upstream.
+    owned_by: String,
+}
+
+/// The agents and the models that can be asked.
+#[utoipa::path(get, path = "/v1/models", tag = "openai", responses(
+    (status = 200, description = "Agents by name, then models", body = ModelList),
+))]
+async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
+    principal.need(Scope::Chat)?;
+    Ok(Json(ModelList { object: "list", data: models(&state.app) }))
+}
+
+/// One of them. Models have slashes in their names.
+#[utoipa::path(get, path = "/v1/models/{*id}", tag = "openai",
+    params(("id" = String, Path, description = "An agent, or `upstream/model`")),
+    responses(
+        (status = 200, description = "There is one", body = Model),
+        (status = 404, description = "There is none", body = ErrorBody),
+    ))]
+async fn get(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<Json<Model>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let mut models = models(&state.app).into_iter();
+    if let Some(model) = models.find(|model| model.id == id) {
+        return Ok(Json(model));
+    }
+    match agent_and_render(&state.app, &id) {
+        Some(_) => Ok(Json(Model::agent(&id))),
+        None => {
+            Err(ApiError::not_found("model", &id).remedy("GET /v1/models lists what there is").param("model"))
+        }
+    }
+}
+
+impl Model {
+    fn agent(name: &str) -> Self {
+        Self { id: name.to_owned(), object: "model", created: 0, owned_by: "throughline".to_owned() }
+    }
+}
+
+fn models(app: &Throughline) -> Vec<Model> {
+    let agents = app.agents();
+    let mut models: Vec<Model> = agents.iter().map(|agent| Model::agent(&agent.name)).collect();
+    let choices: BTreeSet<(&str, &str)> = agents
+        .iter()
+        .flat_map(|agent| agent.models.iter().map(|model| (model.name.as_str(), model.model.as_str())))
+        .collect();
+    models.extend(choices.into_iter().map(|(upstream, model)| Model {
+        id: format!("{upstream}/{model}"),
+        object: "model",
+        created: 0,
+        owned_by: upstream.to_owned(),
+    }));
+    models
+}
+
+/// Who is asked under a model's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    /// The agent; `None` = the server's own.
+    pub agent: Option<String>,
+    /// `upstream/model` in place of the agent's.
+    pub model: Option<String>,
+    /// As the name's suffix says.
+    pub render: Option<Render>,
+}
+
+/// `agent`, `agent:rendering`, `upstream/model`, or a model's name where there is one upstream.
+pub(super) fn named(app: &Throughline, name: &str) -> Named {
+    let agent = |agent: &str, render| Named { agent: Some(agent.to_owned()), model: None, render };
+    if app.agents().iter().any(|known| known.name == name) {
+        return agent(name, None);
+    }
+    match agent_and_render(app, name) {
+        Some((known, render)) => agent(&known.name, Some(render)),
+        None => Named { agent: None, model: Some(name.to_owned()), render: None },
+    }
+}
+
+/// Only behind an agent's name: `llama2:text` is a model of Ollama's.
+fn agent_and_render(app: &Throughline, name: &str) -> Option<(Agent, Render)> {
+    let (agent, render) = name.rsplit_once(':')?;
+    let render = Render::named(render)?;
+    app.agents().into_iter().find(|known| known.name == agent).map(|agent| (agent, render))
+}
+
+/// The dialect in which the first model is asked, if it is known here.
+pub(super) fn dialect(app: &Throughline, named: &Named) -> Option<Dialect> {
+    let upstreams = app.upstreams();
+    let of = |name: &str| {
+        upstreams.iter().find(|upstream| upstream.name() == name).map(|upstream| upstream.speaks())
+    };
+    if let Some(model) = &named.model {
+        let by_name = model.split_once('/').and_then(|(upstream, _)| of(upstream));
+        return by_name.or_else(|| upstreams.first().map(|upstream| upstream.speaks()));
+    }
+    let agent = agent_of(app, named)?;
+    agent.models.first().and_then(|model| of(&model.name))
+}
+
+/// The agent that answers, if it is named or the only one.
+pub(super) fn agent_of(app: &Throughline, named: &Named) -> Option<Agent> {
+    let mut agents = app.agents();
+    match &named.agent {
+        Some(name) => agents.into_iter().find(|agent| agent.name == *name),
+        None if agents.len() == 1 => agents.pop(),
+        None => agents.into_iter().find(|agent| agent.name == "default"),
+    }
+}

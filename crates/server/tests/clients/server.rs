@@ -1,0 +1,178 @@
+//! A server for clients: it takes any key as ada's, and has one tool that counts its runs.
+
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use throughline::engine::TurnId;
+use throughline::tools::{Effect, tool};
+use throughline::wire::Dialect;
+use throughline::{Approval, Event, Throughline, TurnRequest, Upstream};
+use throughline_server::{AppState, Principal, ServerLimits, router};
+use throughline_testkit::{self as testkit, Queue, UpstreamHandle};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+use tokio::task::JoinHandle;
+
+/// What the scripts expect, of both steps.
+pub const TOKENS_OF_A_TURN: u64 = 1_135;
+const KEY: &str = "tl_a-key";
+/// A client that has not come to an end by then hangs.
+const CLIENT_MAX: Duration = Duration::from_secs(120);
+
+/// The folder of the installed packages; without it a test says so and passes.
+pub fn packages() -> Option<PathBuf> {
+    match std::env::var_os("THROUGHLINE_CLIENTS") {
+        // Another check of this run has them.
+        Some(folder) if folder.is_empty() => None,
+        Some(folder) => Some(folder.into()),
+        None => {
+            println!("skipped: THROUGHLINE_CLIENTS is not set");
+            None
+        }
+    }
+}
+
+/// A running server.
+pub struct Server {
+    pub address: SocketAddr,
+    pub upstream: UpstreamHandle,
+    app: Throughline,
+    state: AppState,
+    weather: Arc<AtomicUsize>,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct City {
+    city: String,
+}
+
+impl Server {
+    pub async fn start(model: Queue) -> Self {
+        let upstream = testkit::Upstream::start(model).await.unwrap();
+        let url = upstream.base_url(testkit::Dialect::OpenaiChat);
+        let weather = Arc::new(AtomicUsize::new(0));
+        let runs = weather.clone();
+        let today = tool("weather.today", "Today's weather", move |args: City, _| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            async move { format!("{}: sunny", args.city) }
+        });
+        let app = Throughline::builder()
+            .upstream(Upstream::new("test", Dialect::OpenaiChat, &url).unwrap())
+            .model("m")
+            .approval(Approval::AllowAll)
+            .tool(today.effect(Effect::Read).agent_callable())
+            .build()
+            .unwrap();
+        let state = AppState::new(app.clone(), ServerLimits::default());
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let routes = router(state.clone()).layer(middleware::from_fn(ada));
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self { address, upstream, app, state, weather, serving }
+    }
+
+    /// Runs a script of `clients/` to its end, which must be a good one.
+    pub async fn run(&self, packages: &Path, script: &str, words: &[&str], variables: &[(&str, &str)]) {
+        let program = match Path::new(script).extension().is_some_and(|kind| kind == "py") {
+            true => packages.join("venv/bin/python"),
+            false => packages.join("node_modules/.bin/node"),
+        };
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients").join(script);
+        let mut command = Command::new(program);
+        command
+            .arg(file)
+            .args(words)
+            .env("BASE_URL", format!("http://{}", self.address))
+            .env("KEY", KEY)
+            .env("PACKAGES", packages)
+            .env("NO_PROXY", "127.0.0.1")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let done = tokio::time::timeout(CLIENT_MAX, command.output()).await;
+        let done = done.unwrap_or_else(|_| panic!("{script} {words:?} hangs")).unwrap();
+        assert!(
+            done.status.success(),
+            "{script} {words:?}: {}\n{}{}\nthe upstream saw {:#?}",
+            done.status,
+            String::from_utf8_lossy(&done.stdout),
+            String::from_utf8_lossy(&done.stderr),
+            self.upstream.requests().iter().map(|seen| &seen.messages).collect::<Vec<_>>(),
+        );
+    }
+
+    /// How often the server has run its tool.
+    pub fn weather_runs(&self) -> usize {
+        self.weather.load(Ordering::SeqCst)
+    }
+
+    /// A turn of ada's that is over, and its events.
+    pub async fn turn(&self) -> (TurnId, Vec<Event>) {
+        let request = TurnRequest { input: "Weather?".into(), ..TurnRequest::default() };
+        let new = throughline_server::hub::NewTurn { request, ..Default::default() };
+        let started = self.state.hub.start(&Principal::local("ada"), new).await.unwrap();
+        let mut tail = self.app.log().tail(started.turn_id.as_str(), 0).await.unwrap();
+        let mut events = Vec::new();
+        while let Some(records) = tail.next().await.unwrap() {
+            events.extend(
+                records.iter().map(|record| serde_json::from_slice::<Event>(&record.payload).unwrap()),
+            );
+        }
+        (started.turn_id, events)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// In place of the gate: a key is ada's.
+async fn ada(mut request: Request, next: Next) -> Response {
+    let key = request.headers().get("authorization").and_then(|key| key.to_str().ok());
+    if key != Some(&format!("Bearer {KEY}")) {
+        return throughline_server::ApiError::unauthenticated().into_response();
+    }
+    request.extensions_mut().insert(Principal::local("ada"));
+    next.run(request).await
+}
+
+/// A way to the server that breaks as soon as these words have gone through.
+pub async fn cut_behind(server: SocketAddr, words: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(server).await.unwrap();
+            tokio::spawn(until(words, client, server));
+        }
+    });
+    address
+}
+
+async fn until(words: &str, client: TcpStream, server: TcpStream) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4_096]);
+    while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+        seen.extend_from_slice(&buffer[..read]);
+        let end = seen.windows(words.len()).position(|window| window == words.as_bytes());
+        // In the middle of a chunk, so that nothing looks whole.
+        let upto = end.map_or(read, |at| at + words.len() - (seen.len() - read));
+        if to_client.write_all(&buffer[..upto]).await.is_err() || end.is_some() {
+            return;
+        }
+    }
+}

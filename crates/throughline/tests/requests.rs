@@ -1,0 +1,65 @@
+//! What a request says on top of the agent: instructions, sampling, a history that already ends with what is to be answered.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use serde_json::{Value, json};
+use throughline::wire::{Arguments, Call, ClosedStep, Message, Outcome, Output, Settings, UserPart};
+use throughline::{Throughline, TurnRequest};
+use throughline_testkit::{Queue, Script, Upstream};
+use world::{DIALECTS, at};
+
+fn call() -> Message {
+    let call = Call {
+        id: "c1".into(),
+        upstream_id: Some("c1".into()),
+        name: "weather_today".into(),
+        kind: Default::default(),
+        arguments: Ok(Arguments::from_value(json!({"city": "Oslo"}))),
+        ran_with: None,
+    };
+    let calls = vec![(call, Outcome::Done(Output::text("rain")))];
+    Message::Step(ClosedStep { calls, ..ClosedStep::default() })
+}
+
+#[tokio::test]
+async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
+    for dialect in DIALECTS {
+        let server = Upstream::start(Queue::new([Script::new().say("It rains.")])).await.unwrap();
+        let app = Throughline::builder()
+            .upstream(at(&server, dialect))
+            .model("m")
+            .prompt("You are short.")
+            .build()
+            .unwrap();
+        let extra: Value = json!({"user_wish": 1});
+        let request = TurnRequest {
+            history: vec![Message::User(vec![UserPart::Text { text: "Weather?".into() }]), call()],
+            instructions: Some("Speak like a pirate.".into()),
+            settings: Settings {
+                temperature: Some(0.25),
+                extra: extra.as_object().cloned().unwrap(),
+                ..Settings::default()
+            },
+            ..TurnRequest::default()
+        };
+        let message = app.start(request).await.unwrap().finish().await;
+
+        assert_eq!(message.text(), "It rains.");
+        let seen = server.requests().remove(0);
+        assert_eq!(seen.body["user_wish"], 1, "{dialect:?}");
+        assert!(seen.body.to_string().contains("0.25"), "{dialect:?}");
+        assert_eq!(
+            seen.instructions.as_deref(),
+            Some("You are short.\n\nSpeak like a pirate."),
+            "{dialect:?}"
+        );
+        let last = seen.messages.last().unwrap();
+        assert!(
+            format!("{last:?}").contains("rain"),
+            "{dialect:?}: the outcome is the last thing said: {last:?}"
+        );
+        assert_eq!(server.violations(), []);
+    }
+}
