@@ -39,13 +39,14 @@ enum Refused {
     Yes,
 }
 
-/// What is to be appended to the log, in one transaction.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Append {
+/// What is to be appended to the log, in one transaction. The outbox keeps it until it is acknowledged: whoever appends
+/// writes it down from here and copies nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Append<'a> {
     /// Events, dense by `seq`. May be empty if `beside` is not.
-    pub events: Vec<Event>,
+    pub events: &'a [Event],
     /// Stored beside the log.
-    pub beside: Vec<Beside>,
+    pub beside: &'a [Beside],
 }
 
 /// What an acknowledged append sets free.
@@ -92,17 +93,15 @@ impl Outbox {
     }
 
     /// What to append next; `None` while an append is in flight, or if there is nothing to append.
-    pub fn next_append(&mut self) -> Option<Append> {
+    pub fn next_append(&mut self) -> Option<Append<'_>> {
         if self.in_flight.is_some() || self.refused == Refused::Yes {
             return None;
         }
         if self.pending.events.is_empty() && self.pending.beside.is_empty() {
             return None;
         }
-        let batch = std::mem::take(&mut self.pending);
-        let append = Append { events: batch.events.clone(), beside: batch.beside.clone() };
-        self.in_flight = Some(batch);
-        Some(append)
+        let batch = self.in_flight.insert(std::mem::take(&mut self.pending));
+        Some(Append { events: &batch.events, beside: &batch.beside })
     }
 
     /// Actions that wait for no event: those of an `apply` without events, when the log is level with the machine.

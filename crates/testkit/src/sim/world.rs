@@ -45,7 +45,7 @@ struct World<'t> {
 
     turn: Turn,
     outbox: Outbox,
-    appending: Option<Append>,
+    appending: Option<(Vec<Event>, Vec<Beside>)>,
     replies: BTreeMap<(u32, u32), VecDeque<Item>>,
     running: BTreeSet<(CallId, u32)>,
 
@@ -337,8 +337,8 @@ impl World<'_> {
 
     /// Gives the log what it can take, and does what waits for nothing.
     fn pump(&mut self) -> Result<(), Broken> {
-        if let Some(append) = self.outbox.next_append() {
-            self.appending = Some(append);
+        if let Some(Append { events, beside }) = self.outbox.next_append() {
+            self.appending = Some((events.to_vec(), beside.to_vec()));
             let wait = self.rng.wait(self.plan.append_ms);
             self.at(wait, Happening::Appended);
         }
@@ -392,19 +392,19 @@ impl World<'_> {
     // --- the log ---
 
     fn appended(&mut self) -> Result<(), Broken> {
-        let Some(append) = self.appending.take() else { return Ok(()) };
+        let Some((events, beside)) = self.appending.take() else { return Ok(()) };
         let dies = self.rng.chance(self.plan.crash_percent);
         let refused = !dies && self.rng.chance(self.plan.refuse_percent);
         // A process that dies may leave any part of its last append behind.
         let kept = match (dies, refused) {
-            (true, _) => self.rng.below(append.events.len() as u64 + 1) as usize,
+            (true, _) => self.rng.below(events.len() as u64 + 1) as usize,
             (false, true) => 0,
-            (false, false) => append.events.len(),
+            (false, false) => events.len(),
         };
-        let all = kept == append.events.len();
-        self.log.extend(append.events.into_iter().take(kept));
+        let all = kept == events.len();
+        self.log.extend(events.into_iter().take(kept));
         if all && !refused {
-            self.beside.extend(append.beside);
+            self.beside.extend(beside);
         }
         if refused {
             self.note(|| "the log refuses".into());

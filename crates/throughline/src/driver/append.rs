@@ -16,7 +16,7 @@ use tokio::time::{Duration, Instant};
 /// Appends what the outbox hands out.
 pub(super) struct Appender {
     log: Arc<dyn Log>,
-    turn: TurnId,
+    turn: Arc<str>,
     epoch: Epoch,
     effects: Effects,
     under_way: Option<BoxFuture<'static, Result<(), LogError>>>,
@@ -28,7 +28,7 @@ impl Appender {
     pub(super) fn new(log: Arc<dyn Log>, turn: &TurnId, epoch: Epoch, logged: &[Event]) -> Self {
         let mut effects = Effects::default();
         logged.iter().for_each(|event| effects.note(event));
-        Self { log, turn: turn.clone(), epoch, effects, under_way: None, since: Instant::now() }
+        Self { log, turn: turn.as_str().into(), epoch, effects, under_way: None, since: Instant::now() }
     }
 
     pub(super) fn state(&self) -> LogState {
@@ -40,12 +40,11 @@ impl Appender {
     }
 
     /// Begins an append; one at a time, which the outbox sees to.
-    pub(super) fn begin(&mut self, append: Append) {
+    pub(super) fn begin(&mut self, append: Append<'_>) {
         let (log, turn, epoch) = (self.log.clone(), self.turn.clone(), self.epoch);
         let batch = batch(append, &mut self.effects);
         self.since = Instant::now();
-        self.under_way =
-            Some(Box::pin(async move { log.append(turn.as_str(), epoch, batch?).await.map(|_ack| ()) }));
+        self.under_way = Some(Box::pin(async move { log.append(&turn, epoch, batch?).await.map(|_ack| ()) }));
     }
 
     /// The append under way is durable, or refused; never, if none is.
@@ -73,7 +72,7 @@ pub(super) enum Pace {
 /// From when on an append is slow: long enough to be noticed by whoever reads along.
 const SLOW: Duration = Duration::from_secs(1);
 
-fn batch(append: Append, effects: &mut Effects) -> Result<store::Batch, LogError> {
+fn batch(append: Append<'_>, effects: &mut Effects) -> Result<store::Batch, LogError> {
     let records = append.events.iter().map(|event| effects.record(event)).collect::<Result<_, _>>()?;
     let beside = append.beside.iter().map(written).collect::<Result<_, _>>()?;
     Ok(store::Batch { records, beside })

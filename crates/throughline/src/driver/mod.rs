@@ -37,6 +37,7 @@ use questions::Questions;
 use receipts::Receipts;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use throughline_engine::{
     Action, ApprovalId, Beside, ClientAnswer, Event, EventKind, FailureKind, Input, Out, Outbox, Question,
@@ -47,7 +48,7 @@ use throughline_store::{Claim, Log, LogError};
 use throughline_tools::{Executor, Registry};
 use throughline_wire::CallId;
 use throughline_wire::text::CallFormat;
-use timers::Timers;
+use timers::{Alarm, Timers};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -224,6 +225,9 @@ impl Driver {
         let mut keeping = JoinSet::new();
         let mut senders = Senders::There;
         let mut stopped = Stopped::No;
+        // Both are looked at for every token: they are made once.
+        let mut alarm = Alarm::new();
+        let mut abandoned = pin!(abandoned.cancelled());
         loop {
             if !appender.is_busy()
                 && let Some(append) = driver.outbox.next_append()
@@ -258,7 +262,7 @@ impl Driver {
                         driver.feed(input);
                     }
                 }
-                () = abandoned.cancelled(), if stopped == Stopped::No => {
+                () = &mut abandoned, if stopped == Stopped::No => {
                     stopped = Stopped::Yes;
                     driver.feed(Input::Cancel);
                 }
@@ -268,7 +272,7 @@ impl Driver {
                 },
                 input = driver.questions.answered() => driver.feed(input),
                 input = driver.tools.next() => driver.feed(input),
-                () = timers::due(driver.clock, next_timer) => {
+                () = alarm.due(driver.clock, next_timer) => {
                     for id in driver.timers.take_due(driver.clock.now()) {
                         driver.feed(Input::Timer { id });
                     }
@@ -309,13 +313,16 @@ impl Driver {
 
     /// One input, and those that follow from it at once.
     fn feed(&mut self, input: Input) {
-        let mut inputs = VecDeque::from([input]);
-        while let Some(input) = inputs.pop_front() {
+        let mut next = Some(input);
+        // Allocates nothing as long as nothing follows, as for a token.
+        let mut further = VecDeque::new();
+        while let Some(input) = next {
             self.machine.apply(input, self.clock.now(), &mut self.out);
-            inputs.extend(self.outbox.push(&mut self.out));
+            further.extend(self.outbox.push(&mut self.out));
             for action in self.outbox.ready() {
-                inputs.extend(self.perform(action));
+                further.extend(self.perform(action));
             }
+            next = further.pop_front();
         }
     }
 

@@ -3,7 +3,9 @@
 use crate::clock::Clock;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::pin::Pin;
 use throughline_engine::{Millis, TimerId};
+use tokio::time::{Duration, Sleep};
 
 /// Timers that have been set and are not due. Never taken back: the machine ignores those that it no longer needs.
 #[derive(Default)]
@@ -31,17 +33,34 @@ impl Timers {
     }
 }
 
-/// Waits for a time; for ever without one.
-pub(super) async fn due(clock: Clock, at: Option<Millis>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(clock.instant(at)).await,
-        None => std::future::pending().await,
+/// One sleep, set anew only when another timer becomes the earliest: a turn that streams looks at it for every token, and
+/// setting one takes a lock of the runtime.
+pub(super) struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    set_to: Option<Millis>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> Self {
+        Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), set_to: None }
+    }
+
+    /// Waits for a time; for ever without one. Dropping the future keeps the alarm set.
+    pub(super) async fn due(&mut self, clock: Clock, at: Option<Millis>) {
+        let Some(at) = at else { return std::future::pending().await };
+        if self.set_to != Some(at) {
+            self.sleep.as_mut().reset(clock.instant(at));
+            self.set_to = Some(at);
+        }
+        self.sleep.as_mut().await;
+        self.set_to = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
 
     #[test]
     fn timers_come_in_the_order_of_their_times_and_not_before() {
@@ -61,9 +80,16 @@ mod tests {
     async fn waiting_takes_as_long_as_it_should() {
         let clock = Clock::start();
         let start = clock.now();
-        due(clock, Some(start + 1_500)).await;
+        let mut alarm = Alarm::new();
+        alarm.due(clock, Some(start + 1_500)).await;
         assert_eq!(clock.now() - start, 1_500);
-        due(clock, Some(start)).await;
+        alarm.due(clock, Some(start)).await;
         assert_eq!(clock.now() - start, 1_500, "what has passed is due at once");
+        // Who stops waiting, and who waits for something earlier, is not late.
+        assert!(alarm.due(clock, Some(start + 9_000)).now_or_never().is_none());
+        alarm.due(clock, Some(start + 2_000)).await;
+        assert_eq!(clock.now() - start, 2_000);
+        alarm.due(clock, Some(start + 9_000)).await;
+        assert_eq!(clock.now() - start, 9_000);
     }
 }
