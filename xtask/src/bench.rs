@@ -1,9 +1,10 @@
 //! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
-//! early is worth; `bench text`: what text mode adds. R: P1
+//! early is worth; `bench text`: what text mode adds; `bench store`: what an event costs in the log. R: P1 P2
 
 mod callgrind;
 mod eager;
 mod judge;
+mod store;
 mod text;
 
 use crate::fault::fault;
@@ -14,6 +15,7 @@ pub use eager::eager;
 use judge::{Measured, Verdict};
 use serde_json::Value;
 use std::path::Path;
+pub use store::store;
 pub use text::text;
 
 pub const VERB: Verb = Verb {
@@ -23,6 +25,7 @@ pub const VERB: Verb = Verb {
 Usage: cargo xtask bench decode [--quick] [--gate] [--write]
        cargo xtask bench text [--quick] [--write]
        cargo xtask bench eager [--write]
+       cargo xtask bench store [--quick] [--write]
 
 Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
 Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes.
@@ -35,6 +38,8 @@ Goals in time are judged, too, but fail nothing: a busy machine moves them.
 
 `text` decodes the same replies natively and in text mode, by turns, from 64 kB to 16 MB (`--quick`: to 1 MB).
 
+`store` appends to the log in SQLite, paced and as fast as it goes, beside raw inserts of rusqlite and sqlx.
+
 `eager` runs whole turns against a paced model over HTTP, with tools that start at their seal and with the barrier.",
     run,
 };
@@ -44,7 +49,7 @@ const SECTION: &str = "decode";
 
 fn run(words: Vec<String>) -> Result<()> {
     let [what, flags @ ..] = &words[..] else {
-        return Err(fault("there is nothing to measure", "cargo xtask bench decode, text or eager"));
+        return Err(fault("there is nothing to measure", "cargo xtask bench decode, text, eager or store"));
     };
     let mut options = Options::default();
     for flag in flags {
@@ -64,7 +69,10 @@ fn run(words: Vec<String>) -> Result<()> {
         "decode" => decode(&options).map(drop),
         "text" => text(&options).map(|line| println!("{line}")),
         "eager" => eager(options.report).map(|line| println!("{line}")),
-        _ => Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode, text or eager")),
+        "store" => store(&options).map(|line| println!("{line}")),
+        _ => {
+            Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode, text, eager or store"))
+        }
     }
 }
 

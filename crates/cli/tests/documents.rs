@@ -233,13 +233,15 @@ fn every_limit_is_documented_with_its_default() {
     use throughline::Timeouts;
     use throughline::config::ServerLimits;
     use throughline::engine::{LoopGuard, RetryPolicy, TurnLimits};
-    use throughline::store::MemoryLimits;
+    use throughline::store::{MemoryLimits, SqliteSettings};
     use throughline::tools::mcp::McpLimits;
     use throughline::tools::process::ProcessLimits;
     use throughline::tools::{ExecutorLimits, OutputLimits};
     use throughline::wire::Limits;
     let executor = format!("{:?}", ExecutorLimits::default());
     let own = executor.split(", output:").next().unwrap_or_default().to_owned();
+    let store = format!("{:?}", SqliteSettings::default());
+    let store = store.split(", catalog:").next().unwrap_or_default().to_owned();
     let all = [
         ("docs/configuration.md", format!("{:?}", Limits::default())),
         ("docs/configuration.md", format!("{:?}", TurnLimits::default())),
@@ -247,6 +249,7 @@ fn every_limit_is_documented_with_its_default() {
         ("docs/configuration.md", format!("{:?}", RetryPolicy::default())),
         ("docs/configuration.md", format!("{:?}", Timeouts::default())),
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
+        ("docs/configuration.md", store),
         ("docs/configuration.md", format!("{:?}", ServerLimits::default())),
         ("docs/tools.md", own),
         ("docs/tools.md", format!("{:?}", OutputLimits::default())),
