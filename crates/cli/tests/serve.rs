@@ -145,11 +145,32 @@ fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
     assert_eq!(first.get("/readyz", None).0, 200);
     assert_eq!(first.get("/v1/keys", None).0, 401);
     assert_eq!(first.get("/v1/keys", Some(&token)).0, 200);
+    let (status, figures) = first.get("/metrics", Some(&token));
+    assert!(status == 200 && figures.contains("throughline_"), "{status} {figures}");
+    assert_eq!(first.get("/metrics", None).0, 401);
     assert_eq!(first.stop(), Some(0));
     assert!(!folder.path().join("data/server.json").exists(), "nobody looks for it any more");
     let second = Serving::start(folder.path(), &[]);
     assert_eq!(second.token(), None, "it is not shown again:\n{}", second.greeting);
     assert_eq!(second.get("/v1/keys", Some(&token)).0, 200);
+}
+
+#[test]
+fn the_demo_model_answers_and_the_turn_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(folder.path(), &[]);
+    let token = server.token().unwrap().to_owned();
+    let body = r#"{"input":[{"type":"text","text":"Hello"}]}"#;
+    let (status, started) = server.ask("POST", "/v1/turns", Some(&token), body);
+    assert_eq!(status, 201, "{started}");
+    let started: Value = serde_json::from_str(&started).unwrap();
+    let (status, events) = server.get(started["events_url"].as_str().unwrap(), Some(&token));
+    assert_eq!((status, events.matches("event: stream_end").count()), (200, 1), "{events}");
+    assert_eq!(server.get(started["events_url"].as_str().unwrap(), None).0, 401);
+    assert_eq!(server.stop(), Some(0));
+    let turn = started["turn_id"].as_str().unwrap();
+    let (done, kept, said) = run(folder.path(), &["replay", turn, "--events"]);
+    assert!(done && kept.lines().last().is_some_and(|line| line.contains("stream_end")), "{kept}\n{said}");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use store::Kept;
 use throughline::Approval;
 use throughline::config::{Auth, Settings};
 use throughline_server::gate::FirstKey;
-use throughline_server::telemetry::Redaction;
 use throughline_server::telemetry::logs::{self, LogFormat};
+use throughline_server::telemetry::{self, CallHistory, Redaction, StoreFigures, Telemetry};
 use throughline_server::{AppState, Gate, Served, Server, router};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -25,16 +25,22 @@ use tokio_util::task::AbortOnDropHandle;
 pub async fn run(args: &Serve) -> Ended {
     let words = Words(Lang::of_environment());
     let settings = setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
-    logs::install(LogFormat::Auto, Arc::new(Redaction::new(secrets(&settings))));
+    let redaction = Arc::new(Redaction::new(secrets(&settings)));
+    logs::install(LogFormat::Auto, redaction.clone());
+    let telemetry = Arc::new(Telemetry::new(redaction));
     // Before anything is opened or started: that the port is taken is the likeliest thing to go wrong.
     let bound = Server::bind(&settings.server).map_err(|error| messages::cannot_bind(&error))?;
     let kept = Kept::open(&settings.store).await?;
     let _blobs = kept.blobs(settings.server.limits.upload_bytes_max).await?;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agents(&settings);
-    let log = kept.log();
-    let world =
-        World::open_with(&args.choice, settings, |builder| builder.approval(Approval::Ask).log(log)).await?;
+    let (log, observer) = (kept.log(), telemetry.clone());
+    let world = World::open_with(&args.choice, settings, |builder| {
+        builder.approval(Approval::Ask).log(log).observer(observer)
+    })
+    .await?;
+    let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
+    telemetry.keep_history(history);
     let state = AppState::new(world.app.clone(), throughline_server::ServerLimits::default());
     let gate = Gate::new(&server, Arc::new(kept.catalog()));
     let key_file = kept.folder.join(data::ADMIN_TOKEN);
@@ -65,12 +71,28 @@ pub async fn run(args: &Serve) -> Ended {
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
     let drain =
         async move { eprintln!("{}", words.draining(0, Duration::from_millis(server.drain_ms).as_secs())) };
-    let served = bound.serve(gate.around(router(state)), wishes, drain).await;
+    let _upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.clone().upkeep()));
+    let routes = router(state).merge(telemetry::routes(telemetry, Some(figures(&kept))));
+    let served = bound.serve(gate.around(routes), wishes, drain).await;
     world.app.stop().await;
     kept.store.close().await;
     Ok(match served {
         Served::Drained => Exit::Done,
         Served::AtOnce => Exit::Cancelled,
+    })
+}
+
+/// What the store says of itself at `/metrics`.
+fn figures(kept: &Kept) -> telemetry::Figures {
+    let store = kept.store.clone();
+    Arc::new(move || {
+        let figures = store.figures();
+        StoreFigures {
+            commits: figures.commits,
+            fsyncs: figures.fsyncs,
+            events: figures.events,
+            queue: figures.queue_jobs as u64,
+        }
     })
 }
 
