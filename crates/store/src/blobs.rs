@@ -168,7 +168,8 @@ impl BlobFolder {
         self.blocking(move |_| none_if_absent(fs::File::open(path))).await
     }
 
-    /// Removes those of some blobs that no file needs: after files or turns were removed. Returns how many.
+    /// Removes those of some blobs that no file needs: after files or turns were removed. Returns how many. Waits until
+    /// nobody holds a [`KeptBlob`], so whoever calls it must hold none.
     ///
     /// # Errors
     /// The catalog or the file system says no.
@@ -305,10 +306,13 @@ impl Drop for Remains {
 /// which also mends a damaged blob.
 fn move_to(root: &Path, from: &Path, to: &Path) -> io::Result<()> {
     let Some(folder) = to.parent() else { return Err(io::Error::other("a blob has a folder")) };
+    let is_new = !folder.exists();
     make_folder(folder)?;
     fs::rename(from, to)?;
-    for folder in [Some(folder), folder.parent(), Some(root)].into_iter().flatten() {
-        sync_folder(folder)?;
+    sync_folder(folder)?;
+    if is_new {
+        folder.parent().map_or(Ok(()), sync_folder)?;
+        sync_folder(root)?;
     }
     Ok(())
 }
