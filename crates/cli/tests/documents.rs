@@ -233,7 +233,8 @@ fn every_limit_is_documented_with_its_default() {
     use throughline::Timeouts;
     use throughline::config::ServerLimits;
     use throughline::engine::{LoopGuard, RetryPolicy, TurnLimits};
-    use throughline::store::{MemoryLimits, SqliteSettings};
+    use throughline::store::catalog::CatalogLimits;
+    use throughline::store::{BlobLimits, MemoryLimits, SqliteSettings};
     use throughline::tools::mcp::McpLimits;
     use throughline::tools::process::ProcessLimits;
     use throughline::tools::{ExecutorLimits, OutputLimits};
@@ -251,6 +252,8 @@ fn every_limit_is_documented_with_its_default() {
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
         ("docs/configuration.md", store),
         ("docs/configuration.md", format!("{:?}", ServerLimits::default())),
+        ("docs/store.md", format!("{:?}", CatalogLimits::default())),
+        ("docs/store.md", format!("{:?}", BlobLimits::default())),
         ("docs/tools.md", own),
         ("docs/tools.md", format!("{:?}", OutputLimits::default())),
         ("docs/tools.md", format!("{:?}", ProcessLimits::default())),
