@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// How long the writer rests before it looks around, if there is something to look after.
 const TICK: Duration = Duration::from_secs(1);
 
+/// The same, if it did not get everything done the last time.
+const BACKLOG_TICK: Duration = Duration::from_millis(50);
+
 /// A turn whose oldest record is so many rows back leaves the journal: one that waits for a person does not keep
 /// everything that others wrote since.
 const ROWS_BEHIND_MAX: i64 = 10_000;
@@ -40,7 +43,25 @@ pub(super) struct Housekeeping {
     /// Rows of the journal below this one are gone.
     deleted_below: i64,
     checkpoint: Checkpoint,
+    backlog: Backlog,
     last: Option<Instant>,
+}
+
+/// Whether more was due than one transaction should do.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Backlog {
+    #[default]
+    None,
+    Left,
+}
+
+impl Backlog {
+    fn tick(self) -> Duration {
+        match self {
+            Self::None => TICK,
+            Self::Left => BACKLOG_TICK,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -107,7 +128,7 @@ impl Writer {
             return Some(Duration::ZERO);
         }
         let idle = self.housekeeping.is_idle(self.next_row) && !self.shared.waits_for_room();
-        (!idle).then_some(TICK)
+        (!idle).then_some(self.housekeeping.backlog.tick())
     }
 
     /// Nothing else is to be done.
@@ -124,7 +145,7 @@ impl Writer {
     pub fn keep_house_under_load(&mut self) {
         let now = Instant::now();
         let last = *self.housekeeping.last.get_or_insert(now);
-        if now.duration_since(last) >= TICK {
+        if now.duration_since(last) >= self.housekeeping.backlog.tick() {
             self.keep_house_now();
         }
     }
@@ -153,6 +174,9 @@ impl Writer {
         let needed = self.first_needed_row();
         let from = self.housekeeping.deleted_below;
         let below = needed.min(from + DELETE_ROWS);
+        if below < needed {
+            self.housekeeping.backlog = Backlog::Left;
+        }
         if self.housekeeping.overflow.is_empty() && below <= from {
             return Ok(());
         }
@@ -174,17 +198,22 @@ impl Writer {
     fn pick_due(&mut self) {
         let idle = self.shared.settings.ring_idle;
         let oldest_row = self.next_row - ROWS_BEHIND_MAX;
-        let mut bytes = 0;
+        let (mut bytes, mut backlog) = (0, Backlog::None);
         let due = self.housekeeping.unfolded.values().filter(|live| {
             let ring = live.ring();
             let rests = ring.touched().is_some_and(|touched| touched.elapsed() >= idle);
             let holds_back = ring.first_row().is_some_and(|row| row < oldest_row);
-            let is_due = (rests || holds_back || live.progress.borrow().ended) && bytes < FOLD_BYTES;
+            let is_due = rests || holds_back || live.progress.borrow().ended;
+            if is_due && bytes >= FOLD_BYTES {
+                backlog = Backlog::Left;
+                return false;
+            }
             bytes += if is_due { ring.bytes() } else { 0 };
             is_due
         });
         let due: Vec<_> = due.map(|live| (live.n, live.clone())).collect();
         self.housekeeping.overflow.extend(due);
+        self.housekeeping.backlog = backlog;
     }
 
     fn first_needed_row(&self) -> i64 {
