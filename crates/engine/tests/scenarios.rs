@@ -1344,6 +1344,26 @@ fn what_a_client_says_is_what_the_model_is_told() {
     }
 }
 
+// R: T11, L2: what is waited for is said once it is long enough to be noticed.
+#[test]
+fn a_silent_upstream_and_a_silent_client_are_told() {
+    let reasons = |script: &str| -> Vec<throughline_engine::WaitReason> {
+        let world = World::run(script);
+        let reasons = world.log.iter().filter_map(|event| match &event.kind {
+            throughline_engine::EventKind::Waiting { reason, .. } => Some(*reason),
+            _ => None,
+        });
+        reasons.collect()
+    };
+    use throughline_engine::WaitReason::{Client, FirstByte};
+    assert_eq!(reasons("tools r:read\ntimer first_byte\ntext Hi\nfinish stop"), [FirstByte]);
+    assert_eq!(reasons("tools r:read\ntext Hi\ntimer first_byte\nfinish stop"), [], "it has begun");
+    let waits = "tools page:write:client; approve\nopen A page\nseal A {}\nfinish tool_calls";
+    assert_eq!(reasons(&format!("{waits}\ntimer elsewhere")), [Client]);
+    let answered = r#"client A {"status":"success"}"#;
+    assert_eq!(reasons(&format!("{waits}\n{answered}\ntimer elsewhere")), [], "it has answered");
+}
+
 // A client that never answers: timed out, truthfully, and what comes later is refused.
 #[test]
 fn a_client_that_does_not_answer_is_gone() {

@@ -332,6 +332,8 @@ impl World {
                 let id = self.timers.iter().rev().map(|(_, id)| id).find(|id| match id {
                     TimerId::Retry { .. } => rest == "retry",
                     TimerId::Approval(_) => rest == "approval",
+                    TimerId::FirstByte { .. } => rest == "first_byte",
+                    TimerId::Elsewhere { .. } => rest == "elsewhere",
                     _ => false,
                 });
                 let id = id.cloned().expect("such a timer");
