@@ -154,9 +154,12 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
         assert!(matches!(error, BindError::InUse { .. }) && Instant::now() < until, "{error}");
         tokio::task::yield_now().await;
     }
-    // What was open is served while it drains.
+    // What was open is served while it drains, and learns of it.
     idle.write_all(request.as_bytes()).await.unwrap();
     assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
+    idle.write_all(request.replace("healthz", "readyz").as_bytes()).await.unwrap();
+    let said = read_to_brace(&mut idle).await;
+    assert!(said.starts_with("HTTP/1.1 503") && said.contains("draining"), "{said}");
     drain.send(()).unwrap();
     let served = server.serving.take().unwrap();
     assert_eq!(tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(), Served::Drained);

@@ -207,6 +207,7 @@ mod tests {
             peer: ([127, 0, 0, 1], 1).into(),
             local: ([192, 168, 1, 5], 8787).into(),
             cut: Default::default(),
+            draining: Default::default(),
         };
         let mut request = Request::builder().extension(connection);
         for (name, value) in headers {

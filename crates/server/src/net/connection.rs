@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -23,6 +24,15 @@ pub struct Connection {
     /// Ends the connection at once, with a reset: whatever the kernel still holds for a client that does not read is thrown
     /// away. Also of a WebSocket.
     pub cut: Arc<Cut>,
+    /// Set once the server is to stop: what is under way may end, and nothing new should be sent here.
+    pub(crate) draining: Arc<AtomicBool>,
+}
+
+impl Connection {
+    /// Whether the server is stopping.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
 }
 
 /// Bytes as they are, or TLS.

@@ -23,6 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use throughline::config::{Auth, ServerLimits, ServerSettings};
 use tokio::net::{TcpListener, TcpStream};
@@ -209,8 +210,13 @@ impl Bound {
     ) -> Served {
         let tasks = TaskTracker::new();
         let (closing, at_once) = (CancellationToken::new(), CancellationToken::new());
-        let shared =
-            Arc::new(Shared { app, limits: self.limits, closing: closing.clone(), at_once: at_once.clone() });
+        let shared = Arc::new(Shared {
+            app,
+            limits: self.limits,
+            draining: Arc::default(),
+            closing: closing.clone(),
+            at_once: at_once.clone(),
+        });
         #[cfg(feature = "tls-server")]
         let refreshing = self.tls.clone().map(|tls| tokio::spawn(refresh(tls)));
         tokio::select! {
@@ -222,6 +228,7 @@ impl Bound {
         if let Some(refreshing) = refreshing {
             refreshing.abort();
         }
+        shared.draining.store(true, Ordering::Release);
         // From now on the port is free for whoever comes next.
         drop(self.listener);
         tasks.close();
@@ -245,6 +252,8 @@ impl Bound {
 struct Shared {
     app: Router,
     limits: ServerLimits,
+    /// The server is to stop.
+    draining: Arc<AtomicBool>,
     /// Connections end after the answer that they are at.
     closing: CancellationToken,
     /// Connections end.
@@ -263,7 +272,8 @@ async fn accept(bound: &Bound, shared: &Arc<Shared>, tasks: &TaskTracker) -> Inf
                 full = false;
                 let local = socket.local_addr().unwrap_or(bound.address);
                 listener::prepare(&socket);
-                let connection = Connection { peer, local, cut: Arc::default() };
+                let draining = shared.draining.clone();
+                let connection = Connection { peer, local, cut: Arc::default(), draining };
                 #[cfg(feature = "tls-server")]
                 let tls = bound.tls.as_ref().map(|tls| tls.acceptor());
                 #[cfg(not(feature = "tls-server"))]
