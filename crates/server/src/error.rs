@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use throughline_store::LogError;
+use throughline_store::{BlobError, LogError, StoreError};
 use utoipa::ToSchema;
 
 /// Why a request is not answered as wished: a code for programs, a sentence for people and what can be done about it.
@@ -23,7 +23,7 @@ pub struct ApiError {
     /// The field, parameter or header that is concerned.
     pub param: Option<String>,
     /// What else programs should know, beside `code`.
-    pub extra: Map<String, Value>,
+    pub extra: Option<Box<Map<String, Value>>>,
     /// When to try again, in seconds.
     pub retry_after_s: Option<u64>,
 }
@@ -65,7 +65,7 @@ impl ApiError {
             message: message.into(),
             remedy: None,
             param: None,
-            extra: Map::new(),
+            extra: None,
             retry_after_s: None,
         }
     }
@@ -137,7 +137,7 @@ impl ApiError {
 
     /// With one thing more for programs.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.to_owned(), value.into());
+        self.extra.get_or_insert_default().insert(name.to_owned(), value.into());
         self
     }
 
@@ -164,7 +164,7 @@ impl ApiError {
                 message: self.message.clone(),
                 remedy: self.remedy.clone(),
                 param: self.param.clone(),
-                extra: self.extra.clone(),
+                extra: self.extra.as_deref().cloned().unwrap_or_default(),
             },
         }
     }
@@ -183,14 +183,55 @@ impl IntoResponse for ApiError {
     }
 }
 
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Invalid { field, .. } => Self::bad_request("invalid_value", message).param(field),
+            StoreError::Exists { .. } => Self::conflict("exists", message),
+            StoreError::OverLimit { limit, .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "over_limit", message).param(limit)
+            }
+            StoreError::Full { .. } => no_room(message),
+            error => {
+                tracing::error!(%error, "the store failed");
+                store_unavailable()
+            }
+        }
+    }
+}
+
+impl From<BlobError> for ApiError {
+    fn from(error: BlobError) -> Self {
+        let message = error.to_string();
+        match error {
+            BlobError::OverLimit { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).param("file_bytes_max")
+            }
+            BlobError::Full(_) => no_room(message),
+            BlobError::Store(error) => error.into(),
+            error => Self::internal(error),
+        }
+    }
+}
+
+fn no_room(message: String) -> ApiError {
+    ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no_room", message)
+        .remedy("make room on the server's disk; turns that are running can finish")
+}
+
+fn store_unavailable() -> ApiError {
+    ApiError::unavailable("store_unavailable", "the store cannot be written or read now", 5)
+        .remedy("turns that are running wait; try again")
+}
+
 impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::UnknownTurn { turn } => Self::not_found("turn", &turn),
             LogError::Store { .. } => {
                 tracing::error!(%error, "the store failed");
-                Self::unavailable("store_unavailable", "the store cannot be written or read now", 5)
-                    .remedy("turns that are running wait; try again")
+                store_unavailable()
             }
             error => Self::internal(error),
         }

@@ -10,10 +10,13 @@ pub mod extract;
 pub mod gate;
 pub mod hub;
 pub mod net;
+pub mod own_agents;
+pub mod portable;
 pub mod principal;
 pub mod state;
 pub mod surface;
 pub mod telemetry;
+pub mod turn_log;
 pub mod viewer;
 
 pub use error::ApiError;
@@ -40,5 +43,6 @@ pub fn openapi() -> OpenApi {
 /// All routes: the own API and the compatible surfaces, behind the gate.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = described().split_for_parts();
+    let router = router.merge(api::reference::routes());
     router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method).with_state(state)
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::Throughline;
-use throughline_store::Log;
+use throughline_store::{BlobFolder, Catalog, Log};
 
 /// Everything that a handler may use. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -17,6 +17,10 @@ pub struct Parts {
     pub app: Throughline,
     /// All turns.
     pub log: Arc<dyn Log>,
+    /// Everything beside the log.
+    pub catalog: Arc<dyn Catalog>,
+    /// The bytes of files.
+    pub blobs: BlobFolder,
     /// The turns that are running.
     pub hub: Hub,
     /// The bounds of what one request, viewer or user may take.
@@ -25,10 +29,10 @@ pub struct Parts {
 
 impl AppState {
     /// A state; the log is the application's own.
-    pub fn new(app: Throughline, limits: ServerLimits) -> Self {
+    pub fn new(app: Throughline, catalog: Arc<dyn Catalog>, blobs: BlobFolder, limits: ServerLimits) -> Self {
         let log = app.log().clone();
         let hub = Hub::new(app.clone(), log.clone(), limits.clone());
-        Self(Arc::new(Parts { app, log, hub, limits }))
+        Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits }))
     }
 }
 

@@ -31,7 +31,7 @@ pub async fn run(args: &Serve) -> Ended {
     // Before anything is opened or started: that the port is taken is the likeliest thing to go wrong.
     let bound = Server::bind(&settings.server).map_err(|error| messages::cannot_bind(&error))?;
     let kept = Kept::open(&settings.store).await?;
-    let _blobs = kept.blobs(settings.server.limits.upload_bytes_max).await?;
+    let blobs = kept.blobs(settings.server.limits.upload_bytes_max).await?;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agents(&settings);
     let (log, observer) = (kept.log(), telemetry.clone());
@@ -41,7 +41,8 @@ pub async fn run(args: &Serve) -> Ended {
     .await?;
     let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
     telemetry.keep_history(history);
-    let state = AppState::new(world.app.clone(), throughline_server::ServerLimits::default());
+    let limits = throughline_server::ServerLimits::default();
+    let state = AppState::new(world.app.clone(), kept.catalog(), blobs, limits);
     let gate = Gate::new(&server, Arc::new(kept.catalog()));
     let key_file = kept.folder.join(data::ADMIN_TOKEN);
     let first = match server.auth {

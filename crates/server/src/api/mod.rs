@@ -1,11 +1,20 @@
 //! The own API, one file a resource.
 
+pub mod agents;
+pub mod conversations;
 #[cfg(feature = "test-routes")]
 mod echo;
 pub mod events;
+pub mod files;
 pub mod health;
+pub mod history;
 mod keys;
+pub mod openapi;
+pub mod page;
+pub mod reference;
+pub mod tools;
 pub mod turns;
+pub mod upstreams;
 
 use crate::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,10 +22,17 @@ use utoipa_axum::router::OpenApiRouter;
 /// All routes of the own API. One line a resource, sorted.
 pub fn routes() -> OpenApiRouter<AppState> {
     let routes = OpenApiRouter::new()
+        .merge(agents::routes())
+        .merge(conversations::routes())
         .merge(events::routes())
+        .merge(files::routes())
         .merge(health::routes())
+        .merge(history::routes())
         .merge(keys::routes())
-        .merge(turns::routes());
+        .merge(openapi::routes())
+        .merge(tools::routes())
+        .merge(turns::routes())
+        .merge(upstreams::routes());
     #[cfg(feature = "test-routes")]
     let routes = routes.merge(echo::routes());
     routes

@@ -16,6 +16,8 @@ use throughline::tools::{Effect, tool};
 use throughline::wire::Dialect;
 use throughline::{Approval, Event, Throughline, TurnRequest, Upstream};
 use throughline_server::{AppState, Principal, ServerLimits, router};
+use throughline_store::sqlite::{SqliteSettings, SqliteStore};
+use throughline_store::{BlobFolder, BlobLimits};
 use throughline_testkit::{self as testkit, Queue, UpstreamHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,6 +51,7 @@ pub struct Server {
     state: AppState,
     weather: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
+    _folder: tempfile::TempDir,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -66,19 +69,24 @@ impl Server {
             runs.fetch_add(1, Ordering::SeqCst);
             async move { format!("{}: sunny", args.city) }
         });
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("test.db"), SqliteSettings::default()).await.unwrap();
+        let blobs = BlobFolder::open(folder.path().join("blobs"), BlobLimits::default()).await.unwrap();
         let app = Throughline::builder()
+            .log(Arc::new(store.clone()))
             .upstream(Upstream::new("test", Dialect::OpenaiChat, &url).unwrap())
             .model("m")
             .approval(Approval::AllowAll)
             .tool(today.effect(Effect::Read).agent_callable())
             .build()
             .unwrap();
-        let state = AppState::new(app.clone(), ServerLimits::default());
+        let state = AppState::new(app.clone(), Arc::new(store), blobs, ServerLimits::default());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = router(state.clone()).layer(middleware::from_fn(ada));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        Self { address, upstream, app, state, weather, serving }
+        Self { address, upstream, app, state, weather, serving, _folder: folder }
     }
 
     /// Runs a script of `clients/` to its end, which must be a good one.

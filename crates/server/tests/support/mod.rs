@@ -6,10 +6,13 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use throughline::engine::RetryPolicy;
 use throughline::wire::Dialect;
 use throughline::{Approval, Builder, Throughline, Upstream};
 use throughline_server::{AppState, Principal, ServerLimits, router};
+use throughline_store::sqlite::{SqliteSettings, SqliteStore};
+use throughline_store::{BlobFolder, BlobLimits};
 use throughline_testkit::{self as testkit, Model, UpstreamHandle};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -23,6 +26,7 @@ pub struct TestServer {
     /// Its inside, to look at what no client can.
     pub state: AppState,
     serving: JoinHandle<()>,
+    _folder: tempfile::TempDir,
 }
 
 impl TestServer {
@@ -44,12 +48,17 @@ impl TestServer {
             .model("m")
             .approval(Approval::AllowAll)
             .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
-        let state = AppState::new(build(builder).build().unwrap(), limits);
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("test.db"), SqliteSettings::default()).await.unwrap();
+        let blobs = BlobFolder::open(folder.path().join("blobs"), BlobLimits::default()).await.unwrap();
+        let app = build(builder.log(Arc::new(store.clone()))).build().unwrap();
+        let state = AppState::new(app, Arc::new(store), blobs, limits);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = router(state.clone()).layer(middleware::from_fn(whoever_says_so));
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, upstream, state, serving }
+        Self { address, upstream, state, serving, _folder: folder }
     }
 
     /// `http://127.0.0.1:<port>` and this path.

@@ -1,0 +1,649 @@
+//! Agents: those of the configuration, which nobody can change here, and those that users make. // R: O4, R4
+//!
+//! An agent made here has a prompt, models among the upstreams that there are, and rules for the tools that there are. What
+//! runs code or decides where keys are sent (upstreams, MCP servers, commands, HTTP tools, folders) is in the configuration
+//! alone, and has no field here.
+
+use super::conversations::now;
+use super::page::Listed;
+use super::tools::{PromptPreview, ToolInfo, mode_and_protocol};
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{Json, Path, Query};
+use crate::own_agents::{SETTINGS, load};
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use throughline::Agent;
+use throughline::config::FieldError;
+use throughline::described::{PromptDescription, ToolDescription};
+use throughline_store::catalog::{Document, DocumentKind, Expect, NewDocument, Put, RememberedRow};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// `/v1/agents` and `/v1/remembered`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(get, replace, delete))
+        .routes(routes!(duplicate))
+        .routes(routes!(toggles))
+        .routes(routes!(prompt))
+        .routes(routes!(tools))
+        .routes(routes!(remembered))
+        .routes(routes!(forget))
+}
+
+/// An agent in short.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct AgentInfo {
+    /// Its name.
+    #[schema(example = "researcher")]
+    pub name: String,
+    /// `file` = of the configuration, `stored` = made over the API.
+    #[schema(example = "stored")]
+    pub origin: &'static str,
+    /// It cannot be changed here: duplicate it to have one that can.
+    pub read_only: bool,
+    /// It answers when none is named.
+    pub is_default: bool,
+    /// The first of its models, as `upstream/model`.
+    #[schema(example = "deepseek/deepseek-chat")]
+    pub model: Option<String>,
+    /// How calls travel: `auto`, `native` or `text`.
+    pub mode: String,
+    /// Whether it has tools at all.
+    pub tools_enabled: bool,
+    /// Grows with each change. Absent = it is of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// Milliseconds since 1970. Absent = it is of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<i64>,
+    /// Why it cannot be used now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+/// An agent with all that it is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct AgentDetail {
+    /// In short.
+    #[serde(flatten)]
+    pub info: AgentInfo,
+    /// What `[agents.NAME]` would say, defaults included.
+    #[schema(value_type = AgentSettings)]
+    pub settings: Value,
+}
+
+/// What `[agents.NAME]` of the configuration may say, as JSON: the same fields, checks and messages. See
+/// docs/configuration.md for each of them.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a description only: settings are read by the configuration's own code")]
+pub struct AgentSettings {
+    /// `upstream/model`, at an upstream that there is.
+    #[schema(example = "deepseek/deepseek-chat")]
+    model: String,
+    /// Models to go on with when this one cannot be had, before the first token only.
+    #[schema(required = false)]
+    fallback: Vec<String>,
+    /// How calls travel: `auto`, `native` or `text`.
+    mode: Option<String>,
+    /// Template of the system prompt.
+    #[schema(example = "You are {{ agent }}. Today is {{ date }}.")]
+    prompt: Option<String>,
+    /// 0 to 2.
+    temperature: Option<f64>,
+    /// Most tokens of one step.
+    max_output_tokens: Option<u32>,
+    /// Further fields of the request body.
+    #[schema(required = false, value_type = Object)]
+    extra: Value,
+    /// Use of tools.
+    #[schema(required = false)]
+    tool_call: ToolCallSettings,
+    /// What may run unasked, and what may not run at all; the first rule that fits decides.
+    #[schema(required = false)]
+    policy: Vec<Value>,
+    /// When the model goes in circles.
+    #[schema(required = false, value_type = Object)]
+    guard: Value,
+    /// What becomes of a message in mid-turn: `next_step` or `after_turn`.
+    #[schema(required = false)]
+    steering: String,
+    /// Bounds that differ from those of all agents.
+    #[schema(required = false, value_type = Object)]
+    limits: Value,
+}
+
+/// Use of tools.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a description only")]
+pub struct ToolCallSettings {
+    /// Whether it has any. Default false.
+    #[schema(required = false)]
+    enabled: bool,
+    /// `auto`, or `manual`: each call waits for a person.
+    mode: Option<String>,
+    /// A group or one method, on or off; the more exact name wins.
+    #[schema(required = false)]
+    tool_toggles: BTreeMap<String, bool>,
+    /// What is not named there. Default true.
+    #[schema(required = false)]
+    default_tool_enabled: bool,
+    /// Steps with calls in a turn. Default 5.
+    #[schema(required = false)]
+    max_iterations: u32,
+    /// Time limit of a tool that has none of its own, in milliseconds.
+    #[schema(required = false)]
+    timeout_ms: u64,
+    /// Ask before every call.
+    #[schema(required = false)]
+    require_confirmation: bool,
+    /// Run calls of a step beside each other.
+    #[schema(required = false)]
+    parallel_execution: bool,
+    /// Protocol of text mode: `vcp` or `xml`.
+    #[schema(required = false)]
+    protocol: String,
+    /// When tools that change nothing start: `eager` or `after_stream`.
+    #[schema(required = false)]
+    start: String,
+    /// Who says the results in text mode: `user` or `tool`.
+    #[schema(required = false)]
+    results: String,
+}
+
+/// A new agent.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateAgent {
+    /// 1 to 64 letters, digits, `-`, `_` or `.`.
+    #[schema(example = "researcher")]
+    pub name: String,
+    /// What it is.
+    #[schema(value_type = AgentSettings)]
+    pub settings: Value,
+}
+
+/// An agent in place of the one there is.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceAgent {
+    /// What it is.
+    #[schema(value_type = AgentSettings)]
+    pub settings: Value,
+    /// The version that was changed: another one there by now is a conflict. Absent = whatever is there is replaced.
+    #[serde(default)]
+    pub version: Option<u64>,
+}
+
+/// A copy that can be changed.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DuplicateAgent {
+    /// Its name.
+    #[schema(example = "my-default")]
+    pub name: String,
+}
+
+/// Switches of tools. `null` takes a switch away.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChangeToggles {
+    /// By name of a tool (`files.read`) or a group (`files`).
+    pub tools: BTreeMap<String, Option<bool>>,
+    /// By source (`mcp:files`): every tool that it has now.
+    pub sources: BTreeMap<String, Option<bool>>,
+}
+
+/// In which way the tools are told.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PromptQuery {
+    /// `auto`, `native` or `text`; absent = as the agent says.
+    mode: Option<String>,
+    /// `vcp` or `xml`; absent = as the agent says. Naming one means text.
+    protocol: Option<String>,
+}
+
+/// The same mistake as in the file, at the field of the request.
+fn refused(error: FieldError) -> ApiError {
+    let path = match error.path.as_str() {
+        "" => SETTINGS.to_owned(),
+        "name" => "name".to_owned(),
+        path => format!("{SETTINGS}.{path}"),
+    };
+    let refused = ApiError::bad_request("invalid_agent", error.message).param(path);
+    match error.help {
+        Some(help) => refused.remedy(help),
+        None => refused,
+    }
+}
+
+fn read_only(name: &str) -> ApiError {
+    ApiError::conflict("agent_is_read_only", format!("the agent `{name}` is of the configuration file"))
+        .remedy(format!("change the file, or make a copy: POST /v1/agents/{name}/duplicate"))
+}
+
+fn no_agent(name: &str) -> ApiError {
+    ApiError::not_found("agent", name)
+}
+
+fn of_file(state: &AppState, name: &str) -> Option<Agent> {
+    state.app.agents().into_iter().find(|agent| agent.name == name)
+}
+
+fn default_name(state: &AppState) -> Option<String> {
+    state.app.agent_for(None, &None).ok().map(|agent| agent.name.clone())
+}
+
+/// What an agent says of itself, in short; of one that cannot be read, what its settings say.
+fn info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo {
+    let text = |pointer: &str| settings.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    AgentInfo {
+        name: name.to_owned(),
+        origin: "file",
+        read_only: true,
+        is_default: default == Some(name),
+        model: text("/model"),
+        mode: text("/mode").unwrap_or_else(|| "auto".to_owned()),
+        tools_enabled: settings.pointer("/tool_call/enabled") == Some(&Value::Bool(true)),
+        version: None,
+        updated_at: None,
+        fault: None,
+    }
+}
+
+fn of_document(state: &AppState, document: Document) -> AgentDetail {
+    let mut settings = document.body.get(SETTINGS).cloned().unwrap_or_default();
+    let fault = match state.app.read_agent(&document.name, &settings) {
+        Ok(_) if of_file(state, &document.name).is_some() => Some(
+            "the configuration file has an agent of this name by now, which answers in its place".to_owned(),
+        ),
+        Ok(agent) => {
+            settings = agent.to_settings();
+            None
+        }
+        Err(error) => Some(error.to_string()),
+    };
+    let info = AgentInfo {
+        origin: "stored",
+        read_only: false,
+        version: Some(document.version),
+        updated_at: Some(document.updated_at),
+        fault,
+        ..info(&document.name, &settings, None)
+    };
+    AgentDetail { info, settings }
+}
+
+/// List agents: those of the configuration first, each by name.
+#[utoipa::path(get, path = "/v1/agents", tag = "agents", responses(
+    (status = 200, description = "All of them", body = Listed<AgentInfo>),
+))]
+async fn list(
+    State(state): State<AppState>,
+    principal: Principal,
+) -> Result<axum::Json<Listed<AgentInfo>>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let default = default_name(&state);
+    let mut items: Vec<AgentInfo> = state
+        .app
+        .agents()
+        .iter()
+        .map(|agent| info(&agent.name, &agent.to_settings(), default.as_deref()))
+        .collect();
+    let documents = state.catalog.documents(&principal.user, DocumentKind::Agent).await?;
+    items.extend(documents.into_iter().map(|document| of_document(&state, document).info));
+    Ok(axum::Json(Listed::whole(items)))
+}
+
+/// An agent with its settings.
+#[utoipa::path(get, path = "/v1/agents/{agent}", tag = "agents",
+    params(("agent" = String, Path, description = "Its name")), responses(
+    (status = 200, description = "All that it is", body = AgentDetail),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn get(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<axum::Json<AgentDetail>, ApiError> {
+    principal.need(Scope::Chat)?;
+    find(&state, &principal, &name).await.map(axum::Json)
+}
+
+async fn find(state: &AppState, principal: &Principal, name: &str) -> Result<AgentDetail, ApiError> {
+    if let Some(agent) = of_file(state, name) {
+        let settings = agent.to_settings();
+        let info = info(name, &settings, default_name(state).as_deref());
+        return Ok(AgentDetail { info, settings });
+    }
+    let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;
+    Ok(of_document(state, document.ok_or_else(|| no_agent(name))?))
+}
+
+/// Make an agent. Turns that begin from now on may name it.
+#[utoipa::path(post, path = "/v1/agents", tag = "agents", request_body = CreateAgent, responses(
+    (status = 201, description = "It is there", body = AgentDetail),
+    (status = 400, description = "It cannot be made like this; `param` says which field", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 409, description = "The name is taken", body = ErrorBody),
+))]
+async fn create(
+    State(state): State<AppState>,
+    principal: Principal,
+    Json(body): Json<CreateAgent>,
+) -> Result<Response, ApiError> {
+    principal.need(Scope::Admin)?;
+    let detail = put(&state, &principal, &body.name, body.settings, Expect::Absent).await?;
+    Ok(made(detail))
+}
+
+fn made(detail: AgentDetail) -> Response {
+    let location = format!("/v1/agents/{}", percent_encoded(&detail.info.name));
+    (StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(detail)).into_response()
+}
+
+fn percent_encoded(name: &str) -> String {
+    let mut encoded = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => encoded.push(char::from(byte)),
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// Put other settings in the place of an agent's.
+#[utoipa::path(put, path = "/v1/agents/{agent}", tag = "agents",
+    params(("agent" = String, Path, description = "Its name")), request_body = ReplaceAgent, responses(
+    (status = 200, description = "As it is now", body = AgentDetail),
+    (status = 400, description = "It cannot be changed like this; `param` says which field", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorBody),
+))]
+async fn replace(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    Json(body): Json<ReplaceAgent>,
+) -> Result<axum::Json<AgentDetail>, ApiError> {
+    principal.need(Scope::Admin)?;
+    let there = changeable(&state, &principal, &name).await?;
+    let expect = Expect::Version(body.version.unwrap_or(there.version));
+    put(&state, &principal, &name, body.settings, expect).await.map(axum::Json)
+}
+
+/// The stored agent of a name; those of the configuration are refused.
+async fn changeable(state: &AppState, principal: &Principal, name: &str) -> Result<Document, ApiError> {
+    if of_file(state, name).is_some() {
+        return Err(read_only(name));
+    }
+    let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;
+    document.ok_or_else(|| no_agent(name))
+}
+
+/// Checks settings as the configuration's are, keeps them, and makes the agent known.
+async fn put(
+    state: &AppState,
+    principal: &Principal,
+    name: &str,
+    settings: Value,
+    expect: Expect,
+) -> Result<AgentDetail, ApiError> {
+    let agent = state.app.read_agent(name, &settings).map_err(refused)?;
+    if of_file(state, name).is_some() {
+        return Err(ApiError::conflict(
+            "name_taken",
+            format!("the configuration file has an agent `{name}`"),
+        )
+        .param("name")
+        .remedy("choose another name"));
+    }
+    // Before the change: what is not known yet would be read with it and be older than it.
+    load(&state.app, &*state.catalog, &principal.user).await?;
+    let body = json!({ SETTINGS: agent.to_settings() });
+    let new = NewDocument { kind: DocumentKind::Agent, name: name.to_owned(), body, expect, now: now() };
+    match state.catalog.put_document(&principal.user, new).await? {
+        Put::Done(document) => {
+            state.app.set_agent(Some(principal.user.clone()), agent);
+            Ok(of_document(state, document))
+        }
+        Put::Conflict(there) => Err(match (expect, there) {
+            (Expect::Absent, _) => {
+                ApiError::conflict("name_taken", format!("there is an agent `{name}` already")).param("name")
+            }
+            (_, None) => no_agent(name),
+            (_, Some(there)) => {
+                ApiError::conflict("changed_meanwhile", format!("`{name}` has been changed meanwhile"))
+                    .remedy("look at what is there now, and change that")
+                    .with("version", there.version)
+            }
+        }),
+    }
+}
+
+/// Take an agent away. Turns that run keep it.
+#[utoipa::path(delete, path = "/v1/agents/{agent}", tag = "agents",
+    params(("agent" = String, Path, description = "Its name")), responses(
+    (status = 204, description = "It is gone"),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 409, description = "It is of the configuration", body = ErrorBody),
+))]
+async fn delete(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    principal.need(Scope::Admin)?;
+    changeable(&state, &principal, &name).await?;
+    state.catalog.remove_document(&principal.user, DocumentKind::Agent, &name).await?;
+    state.app.forget_agent(&Some(principal.user), &name);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Make a copy that can be changed, of any agent.
+#[utoipa::path(post, path = "/v1/agents/{agent}/duplicate", tag = "agents",
+    params(("agent" = String, Path, description = "What is copied")), request_body = DuplicateAgent, responses(
+    (status = 201, description = "The copy is there", body = AgentDetail),
+    (status = 400, description = "It cannot be copied like this", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 409, description = "The name is taken", body = ErrorBody),
+))]
+async fn duplicate(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    Json(body): Json<DuplicateAgent>,
+) -> Result<Response, ApiError> {
+    principal.need(Scope::Admin)?;
+    let settings = find(&state, &principal, &name).await?.settings;
+    put(&state, &principal, &body.name, settings, Expect::Absent).await.map(made)
+}
+
+/// Switch tools of an agent on and off, by name, group or source.
+#[utoipa::path(patch, path = "/v1/agents/{agent}/toggles", tag = "agents",
+    params(("agent" = String, Path, description = "Its name")), request_body = ChangeToggles, responses(
+    (status = 200, description = "As it is now", body = AgentDetail),
+    (status = 400, description = "There is no such tool, group or source", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorBody),
+))]
+async fn toggles(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    Json(body): Json<ChangeToggles>,
+) -> Result<axum::Json<AgentDetail>, ApiError> {
+    principal.need(Scope::Admin)?;
+    let document = changeable(&state, &principal, &name).await?;
+    let registry = state.app.tools_of(&Some(principal.user.clone()));
+    let mut changes: BTreeMap<String, Option<bool>> = BTreeMap::new();
+    for (source, switch) in body.sources {
+        let mut of_source = registry
+            .iter()
+            .filter(|tool| tool.spec().source == source)
+            .map(|tool| &tool.spec().name)
+            .peekable();
+        if of_source.peek().is_none() {
+            let what = format!("no tool comes from `{source}` now");
+            return Err(ApiError::bad_request("unknown_source", what).param(format!("sources.{source}")));
+        }
+        changes.extend(of_source.map(|tool| (tool.as_str().to_owned(), switch)));
+    }
+    for (tool, switch) in body.tools {
+        let toggles =
+            throughline::tools::Toggles::default().set(tool.clone(), throughline::tools::Toggle::On);
+        // Taking a switch away is right even if its tool is gone.
+        if switch.is_some() && !registry.unknown_toggles(&toggles).is_empty() {
+            let what = format!("no tool and no group is called `{tool}` now");
+            return Err(ApiError::bad_request("unknown_tool", what).param(format!("tools.{tool}")));
+        }
+        changes.insert(tool, switch);
+    }
+    let mut settings = document.body.get(SETTINGS).cloned().unwrap_or_default();
+    switch(&mut settings, changes);
+    put(&state, &principal, &name, settings, Expect::Version(document.version)).await.map(axum::Json)
+}
+
+/// Sets and takes away switches in the settings of an agent.
+fn switch(settings: &mut Value, changes: BTreeMap<String, Option<bool>>) {
+    let Some(switches) = member(settings, "tool_call").and_then(|tools| member(tools, "tool_toggles")) else {
+        return;
+    };
+    let Some(switches) = switches.as_object_mut() else { return };
+    for (tool, switch) in changes {
+        match switch {
+            Some(on) => switches.insert(tool, Value::Bool(on)),
+            None => switches.remove(&tool),
+        };
+    }
+}
+
+/// An object inside of an object, made if it is not there.
+fn member<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    Some(of.as_object_mut()?.entry(name).or_insert_with(|| Value::Object(Map::new())))
+}
+
+/// What an agent would be told now, and what it costs in tokens.
+#[utoipa::path(get, path = "/v1/agents/{agent}/prompt", tag = "agents",
+    params(("agent" = String, Path, description = "Its name"), PromptQuery), responses(
+    (status = 200, description = "Prompt, tools and tokens", body = PromptPreview),
+    (status = 400, description = "There is no such mode or protocol", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn prompt(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    Query(query): Query<PromptQuery>,
+) -> Result<axum::Json<PromptPreview>, ApiError> {
+    principal.need(Scope::Chat)?;
+    usable(&state, &principal, &name).await?;
+    let (mode, protocol) = mode_and_protocol(query.mode.as_deref(), query.protocol.as_deref())?;
+    let offer = state.app.offer_to(&Some(principal.user), Some(&name), mode, protocol)?;
+    Ok(axum::Json(PromptDescription::from(&offer).into()))
+}
+
+/// The agent is there for this user; 404 else.
+pub(super) async fn usable(state: &AppState, principal: &Principal, name: &str) -> Result<(), ApiError> {
+    load(&state.app, &*state.catalog, &principal.user).await?;
+    let owner = Some(principal.user.clone());
+    state.app.agent_for(Some(name), &owner).map(drop).map_err(|_| no_agent(name))
+}
+
+/// The tools as an agent finds them: which it is offered, and why not the others.
+#[utoipa::path(get, path = "/v1/agents/{agent}/tools", tag = "agents",
+    params(("agent" = String, Path, description = "Its name"), PromptQuery), responses(
+    (status = 200, description = "Every tool by name", body = Listed<ToolInfo>),
+    (status = 400, description = "There is no such mode or protocol", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn tools(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    Query(query): Query<PromptQuery>,
+) -> Result<axum::Json<Listed<ToolInfo>>, ApiError> {
+    principal.need(Scope::Chat)?;
+    usable(&state, &principal, &name).await?;
+    let (mode, protocol) = mode_and_protocol(query.mode.as_deref(), query.protocol.as_deref())?;
+    let offer = state.app.offer_to(&Some(principal.user), Some(&name), mode, protocol)?;
+    let tools = offer.found.iter().map(|found| ToolDescription::new(&found.tool, &found.verdict).into());
+    Ok(axum::Json(Listed::whole(tools.collect())))
+}
+
+/// An answer that is remembered.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RememberedAnswer {
+    /// By which it is taken back. Never used again.
+    pub number: u64,
+    /// Holds in this conversation only; absent = always.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// What was said about what: `decision`, `tool`, `fingerprint`, `arguments`, `reason`.
+    #[schema(value_type = Object)]
+    pub answer: Value,
+}
+
+impl From<RememberedRow> for RememberedAnswer {
+    fn from(row: RememberedRow) -> Self {
+        Self { number: row.number, conversation_id: row.conversation_id, at: row.at, answer: row.answer }
+    }
+}
+
+/// Which answers.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RememberedQuery {
+    /// Those that hold in this conversation too; absent = only those that always hold.
+    conversation_id: Option<String>,
+}
+
+/// List answers that are remembered, oldest first.
+#[utoipa::path(get, path = "/v1/remembered", tag = "agents", params(RememberedQuery), responses(
+    (status = 200, description = "All of them", body = Listed<RememberedAnswer>),
+))]
+async fn remembered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Query(query): Query<RememberedQuery>,
+) -> Result<axum::Json<Listed<RememberedAnswer>>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let rows = state.catalog.remembered(&principal.user, query.conversation_id.as_deref()).await?;
+    Ok(axum::Json(Listed::whole(rows.into_iter().map(RememberedAnswer::from).collect())))
+}
+
+/// Take an answer back: the next such call asks again.
+#[utoipa::path(delete, path = "/v1/remembered/{number}", tag = "agents",
+    params(("number" = u64, Path, description = "Which answer")), responses(
+    (status = 204, description = "It is forgotten"),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn forget(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(number): Path<u64>,
+) -> Result<StatusCode, ApiError> {
+    principal.need(Scope::Chat)?;
+    match state.catalog.forget_remembered(&principal.user, number).await? {
+        Some(_) => Ok(StatusCode::NO_CONTENT),
+        None => Err(ApiError::not_found("remembered answer", &number.to_string())),
+    }
+}

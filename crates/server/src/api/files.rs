@@ -1,0 +1,396 @@
+//! Files: what people upload to talk about, and what tools have made. // R: S4, R4
+//!
+//! A file is data and never a page: it is given out as an attachment that a browser neither renders nor guesses about, with
+//! a policy under which nothing in it could run if it were rendered all the same.
+
+mod kind;
+
+use super::conversations::{mint, now};
+use super::page::{Listed, PageQuery};
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{Path, Query};
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt, stream};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use kind::{Kind, OCTETS};
+use serde::{Deserialize, Serialize};
+use throughline_store::BlobError;
+use throughline_store::catalog::{FileRow, NewFile};
+use tokio::io::AsyncReadExt;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Longest name of a file, in characters.
+pub const FILE_NAME_CHARS_MAX: usize = 200;
+/// Read from the disk at once, in bytes.
+const PIECE_BYTES: usize = 64 << 10;
+/// Nothing in a file may run, load anything, or be framed.
+const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
+
+/// `/v1/files`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    // The blob folder counts by itself, and a file need never be in memory as a whole.
+    let upload = OpenApiRouter::new().routes(routes!(upload)).layer(DefaultBodyLimit::disable());
+    OpenApiRouter::new()
+        .merge(upload)
+        .routes(routes!(list))
+        .routes(routes!(get, delete))
+        .routes(routes!(content))
+}
+
+/// A file.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct FileInfo {
+    /// Its id: `{"type": "file", "file_id": …}` in the input of a turn.
+    #[schema(example = "file_01a1fe3a01c37659bcb2d47e8bf4ff6e")]
+    pub id: String,
+    /// As its maker calls it.
+    #[schema(example = "report.pdf")]
+    pub name: String,
+    /// What it is, by its content.
+    #[schema(example = "application/pdf")]
+    pub media_type: String,
+    /// How large it is.
+    pub bytes: u64,
+    /// BLAKE3 of its content, in hex.
+    pub hash: String,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+}
+
+impl From<FileRow> for FileInfo {
+    fn from(row: FileRow) -> Self {
+        Self {
+            id: row.id,
+            name: row.name,
+            media_type: row.media_type,
+            bytes: row.bytes,
+            hash: row.hash,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// What the file is called, for a body that is the file itself.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UploadQuery {
+    /// Its name. Not needed for `multipart/form-data`, which brings one along.
+    name: Option<String>,
+}
+
+/// A form with one file in it.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a description only")]
+pub struct UploadForm {
+    /// The file.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// Upload a file: a form with one file in it, or the file itself as the body.
+///
+/// What it is, is found out from its content. A declared type that the content contradicts is refused.
+#[utoipa::path(post, path = "/v1/files", tag = "files", params(UploadQuery),
+    request_body(content((UploadForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
+    (status = 201, description = "It is there", body = FileInfo),
+    (status = 400, description = "There is no file in it", body = ErrorBody),
+    (status = 413, description = "It is too large, or all files together are", body = ErrorBody),
+    (status = 415, description = "It is not what it is said to be", body = ErrorBody),
+))]
+async fn upload(
+    State(state): State<AppState>,
+    principal: Principal,
+    Query(query): Query<UploadQuery>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    principal.need(Scope::Chat)?;
+    let said = essence(request.headers());
+    let row = if said.as_deref() == Some("multipart/form-data") {
+        let mut form = Multipart::from_request(request, &state).await.map_err(|error| bad_form(&error))?;
+        let mut kept = None;
+        while let Some(field) = form.next_field().await.map_err(|error| bad_form(&error))? {
+            let Some(name) = field.file_name().map(str::to_owned) else { continue };
+            if kept.is_some() {
+                return Err(ApiError::bad_request(
+                    "one_file_each",
+                    "there is more than one file in the form",
+                )
+                .remedy("send a request for each"));
+            }
+            let declared = field.content_type().map(lowered);
+            let pieces = field.map(|piece| piece.map_err(|error| bad_form(&error)));
+            kept = Some(keep(&state, &principal, query.name.clone().or(Some(name)), declared, pieces).await?);
+        }
+        kept.ok_or_else(|| {
+            ApiError::bad_request("no_file", "there is no file in the form")
+                .remedy("a field with a `filename`")
+        })?
+    } else {
+        let name = query.name.or_else(|| named(request.headers()));
+        let pieces = request.into_body().into_data_stream().map(|piece| {
+            piece.map_err(|error| {
+                ApiError::bad_request("unreadable_body", format!("the body broke off: {error}"))
+            })
+        });
+        keep(&state, &principal, name, said, pieces).await?
+    };
+    let location = format!("/v1/files/{}", row.id);
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(FileInfo::from(row))).into_response())
+}
+
+/// Keeps what comes in, piece by piece.
+async fn keep(
+    state: &AppState,
+    principal: &Principal,
+    name: Option<String>,
+    declared: Option<String>,
+    pieces: impl Stream<Item = Result<Bytes, ApiError>>,
+) -> Result<FileRow, ApiError> {
+    let declared = declared.filter(|declared| declared != OCTETS);
+    let mut kind = Kind::default();
+    let mut blob = state.blobs.begin().await.map_err(refused)?;
+    let mut pieces = std::pin::pin!(pieces);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        kind.absorb(&piece);
+        blob.write(&piece).await.map_err(refused)?;
+    }
+    let media_type = kind.decide(declared.as_deref()).map_err(|found| {
+        let declared = declared.unwrap_or_default();
+        ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media_type_mismatch",
+            format!("it is said to be {declared}, and it is {found}"),
+        )
+        .param("Content-Type")
+        .remedy("declare what it is, or application/octet-stream")
+    })?;
+    // Held until the catalog knows the file, so that nobody collects it meanwhile.
+    let blob = blob.finish().await.map_err(refused)?;
+    if blob.bytes == 0 {
+        return Err(ApiError::bad_request("empty_file", "the file is empty"));
+    }
+    let new = NewFile {
+        id: mint("file_"),
+        name: shown(name.as_deref().unwrap_or_default(), &media_type),
+        media_type,
+        bytes: blob.bytes,
+        hash: blob.hash.clone(),
+        made_in: None,
+        created_at: now(),
+    };
+    Ok(state.catalog.add_file(&principal.user, new).await?)
+}
+
+/// List files, newest first.
+#[utoipa::path(get, path = "/v1/files", tag = "files", params(PageQuery), responses(
+    (status = 200, description = "A part of the list", body = Listed<FileInfo>),
+    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+))]
+async fn list(
+    State(state): State<AppState>,
+    principal: Principal,
+    Query(query): Query<PageQuery>,
+) -> Result<axum::Json<Listed<FileInfo>>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let page = PageQuery::request(query.cursor, query.limit)?;
+    let files = state.catalog.files(&principal.user, &page).await?;
+    Ok(axum::Json(Listed::of(files, FileInfo::from)))
+}
+
+/// What is known of a file.
+#[utoipa::path(get, path = "/v1/files/{file_id}", tag = "files",
+    params(("file_id" = String, Path, description = "Which file")), responses(
+    (status = 200, description = "All but its content", body = FileInfo),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn get(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<axum::Json<FileInfo>, ApiError> {
+    principal.need(Scope::Chat)?;
+    Ok(axum::Json(find(&state, &principal, &id).await?.into()))
+}
+
+async fn find(state: &AppState, principal: &Principal, id: &str) -> Result<FileRow, ApiError> {
+    state.catalog.file(&principal.user, id).await?.ok_or_else(|| ApiError::not_found("file", id))
+}
+
+/// The content of a file, always as an attachment.
+#[utoipa::path(get, path = "/v1/files/{file_id}/content", tag = "files",
+    params(("file_id" = String, Path, description = "Which file")), responses(
+    (status = 200, description = "Its bytes", body = String, content_type = "application/octet-stream"),
+    (status = 304, description = "`If-None-Match` has it already"),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn content(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    principal.need(Scope::Chat)?;
+    let row = find(&state, &principal, &id).await?;
+    let tag = format!("\"{}\"", row.hash);
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    if known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let lost = || {
+        tracing::error!(file = %row.id, "the content of a file is gone");
+        ApiError::gone("content_gone", "the content of this file is gone").remedy("upload it again")
+    };
+    let file = state.blobs.file(&row.hash).await.map_err(refused)?.ok_or_else(lost)?;
+    let body = Body::from_stream(in_pieces(tokio::fs::File::from_std(file)));
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    let media_type = HeaderValue::try_from(&row.media_type).unwrap_or(HeaderValue::from_static(OCTETS));
+    headers.insert(header::CONTENT_TYPE, media_type);
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(row.bytes));
+    headers.insert(header::CONTENT_DISPOSITION, attachment(&row.name));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=0, must-revalidate"));
+    headers.insert(header::ETAG, HeaderValue::try_from(tag).map_err(ApiError::internal)?);
+    Ok(response)
+}
+
+/// Delete a file, used or not. What a conversation has taken of it stays there.
+#[utoipa::path(delete, path = "/v1/files/{file_id}", tag = "files",
+    params(("file_id" = String, Path, description = "Which file")), responses(
+    (status = 204, description = "It is gone"),
+    (status = 404, description = "There is none", body = ErrorBody),
+))]
+async fn delete(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    principal.need(Scope::Chat)?;
+    let removed = state.catalog.remove_file(&principal.user, &id).await?;
+    let row = removed.ok_or_else(|| ApiError::not_found("file", &id))?;
+    if let Err(error) = state.blobs.collect(&*state.catalog, &[row.hash]).await {
+        tracing::warn!(%error, "the content of a deleted file was not removed");
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn in_pieces(file: tokio::fs::File) -> impl Stream<Item = std::io::Result<Bytes>> {
+    stream::try_unfold(file, |mut file| async move {
+        let mut piece = vec![0; PIECE_BYTES];
+        let read = file.read(&mut piece).await?;
+        piece.truncate(read);
+        Ok((read > 0).then(|| (Bytes::from(piece), file)))
+    })
+}
+
+fn refused(error: BlobError) -> ApiError {
+    match error {
+        BlobError::OverLimit { max } => ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "file_too_large",
+            format!("a file has at most {max} bytes"),
+        )
+        .with("limit", max),
+        BlobError::Store(error) => error.into(),
+        BlobError::Full(error) => {
+            tracing::error!(%error, "the disk is full");
+            ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", "there is no room for files")
+        }
+        error => ApiError::internal(error),
+    }
+}
+
+fn bad_form(error: &dyn std::fmt::Display) -> ApiError {
+    ApiError::bad_request("bad_form", format!("the form cannot be read: {error}"))
+}
+
+/// The declared type without its parameters.
+fn essence(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::CONTENT_TYPE)?.to_str().ok().map(lowered)
+}
+
+fn lowered(said: &str) -> String {
+    said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// `filename` of a `Content-Disposition`.
+fn named(headers: &HeaderMap) -> Option<String> {
+    let said = headers.get(header::CONTENT_DISPOSITION)?.to_str().ok()?;
+    let name = said.split(';').find_map(|part| part.trim().strip_prefix("filename="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+/// A name for people: its last part, without what cannot be shown or turns text around.
+fn shown(name: &str, media_type: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let turns =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let clean: String =
+        last.chars().filter(|c| !c.is_control() && !turns(*c)).take(FILE_NAME_CHARS_MAX).collect();
+    match clean.trim().trim_matches('.') {
+        "" => format!("file.{}", kind::extension(media_type)),
+        _ => clean.trim().to_owned(),
+    }
+}
+
+/// `attachment` with a name that any client reads (RFC 6266): letters of ASCII, and beside them all of it.
+fn attachment(name: &str) -> HeaderValue {
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || " ._-()".contains(c) { c } else { '_' })
+        .collect();
+    let mut exact = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => exact.push(char::from(byte)),
+            byte => exact.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    HeaderValue::try_from(format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{exact}"))
+        .unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R4
+    #[test]
+    fn a_name_is_shown_and_never_followed() {
+        for (given, kept) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "passwd"),
+            ("C:\\Users\\a\\b.txt", "b.txt"),
+            ("a\r\nSet-Cookie: x", "aSet-Cookie: x"),
+            ("invoice\u{202e}fdp.exe", "invoicefdp.exe"),
+            ("报告.pdf", "报告.pdf"),
+            ("..", "file.png"),
+            ("", "file.png"),
+            ("dir/", "file.png"),
+        ] {
+            assert_eq!(shown(given, "image/png"), kept, "{given:?}");
+        }
+        assert_eq!(shown(&"x".repeat(300), "image/png").chars().count(), FILE_NAME_CHARS_MAX);
+    }
+
+    // R: R4
+    #[test]
+    fn a_header_cannot_be_left_by_a_name() {
+        for (name, header) in [
+            ("a b.txt", "attachment; filename=\"a b.txt\"; filename*=UTF-8''a%20b.txt"),
+            ("a\"; x=\".txt", "attachment; filename=\"a__ x__.txt\"; filename*=UTF-8''a%22%3B%20x%3D%22.txt"),
+            ("报", "attachment; filename=\"_\"; filename*=UTF-8''%E6%8A%A5"),
+        ] {
+            assert_eq!(attachment(name), header);
+        }
+    }
+}

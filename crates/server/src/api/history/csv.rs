@@ -1,0 +1,84 @@
+//! Calls as comma-separated values (RFC 4180), which spreadsheets open: so nothing in them may be a formula. // R: R4
+
+use super::CallInfo;
+
+const COLUMNS: [&str; 13] = [
+    "tool_id",
+    "turn_id",
+    "conversation_id",
+    "step",
+    "tool_name",
+    "source",
+    "effect",
+    "status",
+    "arguments",
+    "output_summary",
+    "error",
+    "started_at",
+    "duration_ms",
+];
+
+/// The first line.
+pub(super) fn header() -> String {
+    format!("{}\r\n", COLUMNS.join(","))
+}
+
+/// One call.
+pub(super) fn row(into: &mut String, call: &CallInfo) {
+    let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let text = |text: &str| field(text);
+    let fields = [
+        text(&call.tool_id),
+        text(&call.turn_id),
+        text(call.conversation_id.as_deref().unwrap_or_default()),
+        call.step.to_string(),
+        text(&call.tool_name),
+        text(&call.source),
+        text(&call.effect),
+        text(&call.status),
+        text(&call.arguments),
+        text(call.output_summary.as_deref().unwrap_or_default()),
+        text(call.error.as_deref().unwrap_or_default()),
+        call.started_at.to_string(),
+        number(call.duration_ms),
+    ];
+    into.push_str(&fields.join(","));
+    into.push_str("\r\n");
+}
+
+/// A text that stays a text: what a spreadsheet would calculate gets an apostrophe in front (OWASP, "CSV Injection"), in the
+/// full-width forms that some take for the same as well.
+fn field(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    match text.contains([',', '"', '\r', '\n', ';', '\t']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R4
+    #[test]
+    fn no_field_is_a_formula_and_none_leaves_its_place() {
+        for (given, written) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"hi\"", "\"say \"\"hi\"\"\""),
+            ("two\r\nlines", "\"two\r\nlines\""),
+            ("=1+1", "'=1+1"),
+            ("=HYPERLINK(\"http://x\",\"y\")", "\"'=HYPERLINK(\"\"http://x\"\",\"\"y\"\")\""),
+            ("+49", "'+49"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "\"'\t=1\""),
+            ("＝1+1", "'＝1+1"),
+            ("", ""),
+        ] {
+            assert_eq!(field(given), written, "{given:?}");
+        }
+    }
+}

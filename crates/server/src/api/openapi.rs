@@ -1,0 +1,159 @@
+//! The description of the whole API as OpenAPI 3.1: routes and bodies from the handlers themselves, events and messages from
+//! `schemas.json`, which a test compares with every event there is. // R: E5
+
+use crate::state::AppState;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use utoipa::ToSchema;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Events, messages and their parts, by name.
+const SCHEMAS: &str = include_str!("schemas.json");
+/// Methods that a path may have in the document.
+const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
+
+/// `/v1/openapi.json`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(openapi))
+}
+
+/// The message of a turn, as `schemas.json` has it.
+#[derive(ToSchema)]
+#[schema(as = Message)]
+pub struct MessageSchema {}
+
+/// A call in a message, as `schemas.json` has it.
+#[derive(ToSchema)]
+#[schema(as = ToolCall)]
+pub struct ToolCallSchema {}
+
+/// An event of a turn, as `schemas.json` has it.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+pub struct EventSchema {}
+
+/// What the routes say of themselves, and what holds for all of them.
+pub fn document(api: OpenApi) -> Value {
+    let mut document = serde_json::to_value(api).unwrap_or_default();
+    document["openapi"] = json!("3.1.0");
+    document["info"] = json!({
+        "title": "Throughline",
+        "version": env!("CARGO_PKG_VERSION"),
+        "summary": "One turn, one message, one stream.",
+        "description": "Start a turn and read ONE message that begins with the first token and never breaks off, while the \
+            server asks the model, runs the tools and asks you.\n\nEvery viewer is a cursor in the log of a turn: reconnect with \
+            `Last-Event-ID` or `?after=` and nothing is lost or doubled. Times are milliseconds since 1970. What belongs to another \
+            user is not there (404).",
+        "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+    });
+    document["servers"] = json!([{"url": "/", "description": "This server"}]);
+    document["tags"] = json!([
+        {"name": "turns", "description": "One user input and all that answers it."},
+        {"name": "events", "description": "Follow a turn: SSE and WebSocket."},
+        {"name": "conversations", "description": "Trees of turns: branches, search, export, import."},
+        {"name": "files", "description": "Uploads, and what tools have made."},
+        {"name": "agents", "description": "Who answers: prompt, models, tools and rules under a name."},
+        {"name": "tools", "description": "What models may call, tried out by hand."},
+        {"name": "history", "description": "Which calls there were, and where the time went."},
+        {"name": "openai", "description": "What OpenAI clients speak."},
+        {"name": "keys", "description": "Who may come in."},
+        {"name": "server", "description": "How the server is, and this document."},
+    ]);
+    let components = member(&mut document, "components");
+    member(components, "securitySchemes")["bearer"] = json!({
+        "type": "http", "scheme": "bearer",
+        "description": "The token that `throughline serve` prints, or a key of `throughline keys create`.",
+    });
+    let schemas = member(components, "schemas");
+    if let (Value::Object(schemas), Ok(ours)) = (schemas, serde_json::from_str::<Map<String, Value>>(SCHEMAS))
+    {
+        schemas.extend(ours);
+    }
+    document["security"] = json!([{"bearer": []}]);
+    plain_parameters(&mut document);
+    refuse_in_one_shape(&mut document);
+    name_each(&mut document);
+    document
+}
+
+/// `{*id}` takes slashes too, which a path of OpenAPI cannot say: there it is `{id}`.
+fn plain_parameters(document: &mut Value) {
+    let Some(Value::Object(paths)) = document.get_mut("paths").map(Value::take) else { return };
+    let plain: Map<String, Value> =
+        paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    document["paths"] = Value::Object(plain);
+}
+
+/// Handlers are called as their files need it (`list`, `get`); generated clients need a name for each: `files_list`.
+fn name_each(document: &mut Value) {
+    let Some(paths) = document["paths"].as_object_mut() else { return };
+    let mut names = BTreeSet::new();
+    for (path, item) in paths {
+        for method in METHODS {
+            let Some(operation) = item.get_mut(method) else { continue };
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (tag, handler) = (text(&operation["tags"][0]), text(&operation["operationId"]));
+            let mut name = format!("{tag}_{handler}");
+            if !names.insert(name.clone()) {
+                let place: Vec<&str> =
+                    path.split(['/', '{', '}', '.']).filter(|part| !part.is_empty()).collect();
+                name = format!("{method}_{}", place.join("_"));
+                names.insert(name.clone());
+            }
+            operation["operationId"] = Value::from(name);
+        }
+    }
+}
+
+/// Whatever else an operation answers with (no key, too fast, store gone) is an error in the one shape.
+fn refuse_in_one_shape(document: &mut Value) {
+    let other = json!({
+        "description": "Anything else: why not, in the one shape of errors",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+    });
+    let Some(paths) = document["paths"].as_object_mut() else { return };
+    for item in paths.values_mut() {
+        for method in METHODS {
+            if let Some(responses) = item.get_mut(method).and_then(|operation| operation.get_mut("responses"))
+            {
+                responses["default"] = other.clone();
+            }
+        }
+    }
+}
+
+fn member<'a>(of: &'a mut Value, name: &str) -> &'a mut Value {
+    if !of[name].is_object() {
+        of[name] = json!({});
+    }
+    &mut of[name]
+}
+
+/// The document as it is served; made once, since it never changes while the program runs.
+static SERVED: LazyLock<(String, String)> = LazyLock::new(|| {
+    let text = document(crate::openapi()).to_string();
+    let tag = format!("\"{}\"", blake3::hash(text.as_bytes()).to_hex());
+    (text, tag)
+});
+
+/// This document. Needs no key: it says what there is, and nothing of anybody.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "server", security(()), responses(
+    (status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"),
+    (status = 304, description = "`If-None-Match` has it already"),
+))]
+async fn openapi(headers: HeaderMap) -> Response {
+    let (text, tag) = &*SERVED;
+    let mut response = match headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str()) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => ([(header::CONTENT_TYPE, "application/json")], text.as_str()).into_response(),
+    };
+    if let Ok(tag) = HeaderValue::try_from(tag.as_str()) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}

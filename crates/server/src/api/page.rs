@@ -1,0 +1,55 @@
+//! Lists in pages, the same for every resource.
+
+use crate::error::ApiError;
+use serde::{Deserialize, Serialize};
+use throughline_store::catalog::{PAGE_ROWS, PAGE_ROWS_MAX, Page, PageRequest};
+use utoipa::{IntoParams, ToSchema};
+
+/// Which part of a list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+    /// Most rows, 1 to 200. Default 50.
+    #[param(minimum = 1, maximum = 200)]
+    pub limit: Option<u32>,
+}
+
+impl PageQuery {
+    /// As the catalog takes it.
+    ///
+    /// # Errors
+    /// 400: a limit of none or of too many.
+    pub fn request(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest, ApiError> {
+        let limit = limit.unwrap_or(PAGE_ROWS);
+        if limit == 0 || limit > PAGE_ROWS_MAX {
+            let what = format!("`limit` is from 1 to {PAGE_ROWS_MAX}");
+            return Err(ApiError::bad_request("invalid_value", what).param("limit"));
+        }
+        Ok(PageRequest { cursor, limit })
+    }
+}
+
+/// Some rows of a list, and where the next ones begin.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Listed<T> {
+    /// Newest first, unless the list says otherwise.
+    pub items: Vec<T>,
+    /// `cursor` of the next page; absent = there is nothing more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl<T> Listed<T> {
+    /// The rows of a page in their public form.
+    pub fn of<R>(page: Page<R>, public: impl FnMut(R) -> T) -> Self {
+        Self { items: page.items.into_iter().map(public).collect(), next: page.next }
+    }
+
+    /// A list that is always whole.
+    pub fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+}

@@ -1,0 +1,73 @@
+//! Upstreams: where models are, and whether each can be used. A key itself is never told. // R: R4
+
+use super::page::Listed;
+use crate::error::ApiError;
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::extract::State;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// `/v1/upstreams`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+/// A model endpoint.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct UpstreamInfo {
+    /// The part before the `/` of `upstream/model`.
+    #[schema(example = "deepseek")]
+    pub name: String,
+    /// How it is spoken to.
+    #[schema(example = "openai-chat")]
+    pub dialect: String,
+    /// `present`, `missing`, or `not_needed`.
+    #[schema(example = "present")]
+    pub key: &'static str,
+    /// The environment variable that should hold the key, for whoever runs the server (scope `admin`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_variable: Option<String>,
+    /// Where it is, for whoever runs the server (scope `admin`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Models that agents of yours use there.
+    pub models: Vec<String>,
+}
+
+/// List upstreams: where models are, and whether a key is there. Never the key.
+#[utoipa::path(get, path = "/v1/upstreams", tag = "tools", responses(
+    (status = 200, description = "All of them, by name", body = Listed<UpstreamInfo>),
+))]
+async fn list(
+    State(state): State<AppState>,
+    principal: Principal,
+) -> Result<axum::Json<Listed<UpstreamInfo>>, ApiError> {
+    principal.need(Scope::Chat)?;
+    crate::own_agents::load(&state.app, &*state.catalog, &principal.user).await?;
+    let runs_it = principal.scopes.has(Scope::Admin);
+    let agents = state.app.agents_of(&Some(principal.user));
+    let described = |upstream: &throughline::Upstream| {
+        let used = agents.iter().flat_map(|agent| &agent.models);
+        let models: BTreeSet<&str> = used
+            .filter(|choice| choice.name == upstream.name())
+            .map(|choice| choice.model.as_str())
+            .collect();
+        UpstreamInfo {
+            name: upstream.name().to_owned(),
+            dialect: upstream.wire_format().name().to_owned(),
+            key: match (upstream.has_key(), upstream.missing_key()) {
+                (true, _) => "present",
+                (false, Some(_)) => "missing",
+                (false, None) => "not_needed",
+            },
+            key_variable: upstream.key_variable().filter(|_| runs_it).map(str::to_owned),
+            address: runs_it.then(|| upstream.address()),
+            models: models.into_iter().map(str::to_owned).collect(),
+        }
+    };
+    Ok(axum::Json(Listed::whole(state.app.upstreams().iter().map(described).collect())))
+}

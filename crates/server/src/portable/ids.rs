@@ -1,0 +1,87 @@
+//! New ids for everything in a conversation that is taken in: those it had may be in use here.
+
+use super::{Portable, PortableTurn};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What each turn and the conversation are called from now on.
+pub struct Renaming {
+    conversation: String,
+    turns: BTreeMap<String, String>,
+    messages: BTreeMap<String, String>,
+}
+
+impl Renaming {
+    /// New names for all of it; `mint` makes one of a prefix, never the same twice.
+    pub fn of(portable: &Portable, mut mint: impl FnMut(&str) -> String) -> Self {
+        let mut renaming =
+            Self { conversation: mint("conv_"), turns: BTreeMap::new(), messages: BTreeMap::new() };
+        for turn in &portable.turns {
+            renaming.turns.insert(turn.id.clone(), mint("turn_"));
+            let message = turn.events.iter().find_map(|event| event.get("message_id")?.as_str());
+            if let Some(message) = message {
+                renaming.messages.insert(message.to_owned(), mint("msg_"));
+            }
+        }
+        renaming
+    }
+
+    /// The new name of a turn.
+    pub fn turn(&self, id: &str) -> Option<&str> {
+        self.turns.get(id).map(String::as_str)
+    }
+
+    /// The same conversation under its new names.
+    pub fn apply(&self, mut portable: Portable) -> Portable {
+        portable.id = self.conversation.clone();
+        portable.leaf_id = portable.leaf_id.and_then(|leaf| self.turns.get(&leaf).cloned());
+        for turn in &mut portable.turns {
+            self.rename_turn(turn);
+        }
+        portable
+    }
+
+    fn rename_turn(&self, turn: &mut PortableTurn) {
+        let Some(new) = self.turns.get(&turn.id) else { return };
+        for event in &mut turn.events {
+            self.rename_event(event, &turn.id, new);
+        }
+        if let Some(parent) = &mut turn.parent
+            && let Some(renamed) = self.turns.get(&parent.turn_id)
+        {
+            parent.turn_id.clone_from(renamed);
+        }
+        turn.id.clone_from(new);
+    }
+
+    /// Ids of calls and questions begin with the turn's, so these fields are renamed and nothing that merely looks alike.
+    fn rename_event(&self, event: &mut Value, old: &str, new: &str) {
+        let Value::Object(members) = event else { return };
+        for (key, value) in members {
+            match (key.as_str(), value) {
+                ("turn_id", value) => *value = Value::from(new),
+                ("conversation_id", value) => *value = Value::from(self.conversation.as_str()),
+                ("message_id", Value::String(id)) => {
+                    if let Some(renamed) = self.messages.get(id) {
+                        id.clone_from(renamed);
+                    }
+                }
+                ("tool_id" | "approval_id" | "supersedes", Value::String(id)) => prefixed(id, old, new),
+                ("segments", Value::Array(segments)) => {
+                    for segment in segments {
+                        if let Some(Value::String(id)) = segment.get_mut("tool_id") {
+                            prefixed(id, old, new);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn prefixed(id: &mut String, old: &str, new: &str) {
+    if let Some(rest) = id.strip_prefix(old) {
+        *id = format!("{new}{rest}");
+    }
+}

@@ -1,0 +1,367 @@
+//! One record a line: a header that says what follows, then each turn with its events behind it. R: S4
+//!
+//! ```jsonl
+//! {"type":"conversation","format":"throughline.conversation","v":1,"id":"conv_1","title":"…","leaf_id":"turn_1", …}
+//! {"type":"turn","id":"turn_1","parent":null,"model":"openai/gpt-5-mini"}
+//! {"type":"event","event":{"turn_id":"turn_1","seq":1,"type":"stream_start", …}}
+//! ```
+//!
+//! Records and fields of a later version that this one does not know are left out; a higher `v` is refused.
+
+use super::{EVENTS_PER_TURN_MAX, LineError, Portable, PortableTurn, TURNS_MAX};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_engine::{Event, EventKind};
+use throughline_store::catalog::Parent;
+
+/// `format` of the header.
+pub const FORMAT: &str = "throughline.conversation";
+/// `v` of the header that this release writes. It reads all that are lower.
+pub const FORMAT_VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Conversation {
+        format: String,
+        v: u32,
+        #[serde(default)]
+        exported_at: i64,
+        id: String,
+        #[serde(default)]
+        title: Option<String>,
+        #[serde(default)]
+        leaf_id: Option<String>,
+        #[serde(default)]
+        created_at: i64,
+    },
+    Turn {
+        id: String,
+        #[serde(default)]
+        parent: Option<Parent>,
+        #[serde(default)]
+        model: Option<String>,
+    },
+    Event {
+        event: Value,
+    },
+    #[serde(other)]
+    Unrecognised,
+}
+
+/// Writes a conversation, with a newline at the end of each line.
+pub fn write(portable: &Portable, exported_at: i64) -> String {
+    let mut text = String::new();
+    let mut line = |line: &Line| {
+        // Plain data with text keys always becomes JSON.
+        text.push_str(&serde_json::to_string(line).unwrap_or_default());
+        text.push('\n');
+    };
+    line(&Line::Conversation {
+        format: FORMAT.to_owned(),
+        v: FORMAT_VERSION,
+        exported_at,
+        id: portable.id.clone(),
+        title: portable.title.clone(),
+        leaf_id: portable.leaf_id.clone(),
+        created_at: portable.created_at,
+    });
+    for turn in &portable.turns {
+        line(&Line::Turn { id: turn.id.clone(), parent: turn.parent.clone(), model: turn.model.clone() });
+        for event in &turn.events {
+            line(&Line::Event { event: event.clone() });
+        }
+    }
+    text
+}
+
+/// Reads a conversation. A log that breaks off is closed.
+///
+/// # Errors
+/// The first line that cannot be taken in, and why.
+pub fn read(text: &str) -> Result<Portable, LineError> {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let Some((number, first)) = lines.next() else {
+        return Err(LineError::new(1, "there is nothing in it"));
+    };
+    let mut portable = header(number, first)?;
+    let mut begun_at: Vec<usize> = Vec::new();
+    for (number, line) in lines {
+        match record(number, line)? {
+            Line::Conversation { .. } => {
+                return Err(LineError::new(number, "a second conversation begins here")
+                    .help("one file is one conversation"));
+            }
+            Line::Turn { id, parent, model } => {
+                if portable.turns.len() == TURNS_MAX {
+                    return Err(LineError::new(number, format!("more than {TURNS_MAX} turns")));
+                }
+                if portable.turns.iter().any(|turn| turn.id == id) {
+                    return Err(LineError::new(number, format!("there is a turn `{id}` already")));
+                }
+                if let Some(parent) = &parent
+                    && !portable.turns.iter().any(|turn| turn.id == parent.turn_id)
+                {
+                    let what = format!("its parent `{}` is not in front of it", parent.turn_id);
+                    return Err(LineError::new(number, what));
+                }
+                begun_at.push(number);
+                portable.turns.push(PortableTurn { id, parent, model, events: Vec::new() });
+            }
+            Line::Event { event } => {
+                let Some(turn) = portable.turns.last_mut() else {
+                    return Err(LineError::new(number, "an event without a turn in front of it"));
+                };
+                check_event(number, turn, &event)?;
+                turn.events.push(event);
+            }
+            Line::Unrecognised => {}
+        }
+    }
+    for (turn, number) in portable.turns.iter_mut().zip(begun_at) {
+        if turn.events.is_empty() {
+            return Err(LineError::new(number, format!("turn `{}` has no events", turn.id)));
+        }
+        turn.close(None);
+    }
+    if let Some(leaf) = &portable.leaf_id
+        && !portable.turns.iter().any(|turn| turn.id == *leaf)
+    {
+        return Err(LineError::new(1, format!("`leaf_id` names `{leaf}`, which is no turn of it")));
+    }
+    if portable.leaf_id.is_none() {
+        portable.leaf_id = portable.turns.last().map(|turn| turn.id.clone());
+    }
+    Ok(portable)
+}
+
+fn header(number: usize, line: &str) -> Result<Portable, LineError> {
+    let expected =
+        || format!("the first line is {{\"type\":\"conversation\",\"format\":\"{FORMAT}\",\"v\":1,…}}");
+    match record(number, line).map_err(|error| error.help(expected()))? {
+        Line::Conversation { format, v, id, title, leaf_id, created_at, .. } => {
+            if format != FORMAT {
+                return Err(LineError::new(number, format!("`{format}` is not a format that can be read"))
+                    .help(expected()));
+            }
+            if v == 0 || v > FORMAT_VERSION {
+                return Err(LineError::new(number, format!("version {v} of the format is not known here"))
+                    .help("a later release of Throughline wrote it; use that one"));
+            }
+            Ok(Portable { id, title, leaf_id, created_at, turns: Vec::new() })
+        }
+        _ => Err(LineError::new(number, "the file does not begin with its header").help(expected())),
+    }
+}
+
+fn record(number: usize, line: &str) -> Result<Line, LineError> {
+    serde_json::from_str(line).map_err(|error| {
+        let what = error.to_string();
+        // serde_json counts lines of its own text, which is one line.
+        let what = what.split(" at line 1").next().unwrap_or_default().to_owned();
+        LineError::new(number, format!("it cannot be read: {what} (column {})", error.column()))
+    })
+}
+
+/// A log begins at 1, has no holes, belongs to its turn and has nothing behind its end.
+fn check_event(number: usize, turn: &PortableTurn, event: &Value) -> Result<(), LineError> {
+    let parsed: Event = serde_json::from_value(event.clone())
+        .map_err(|error| LineError::new(number, format!("this is no event: {error}")))?;
+    let expected = turn.events.len() as u64 + 1;
+    if parsed.seq.0 != expected {
+        return Err(LineError::new(
+            number,
+            format!("`seq` is {}, and {expected} would be next", parsed.seq.0),
+        ));
+    }
+    if parsed.turn_id.as_str() != turn.id {
+        let what = format!("an event of `{}` in the log of `{}`", parsed.turn_id, turn.id);
+        return Err(LineError::new(number, what));
+    }
+    if turn.events.len() == EVENTS_PER_TURN_MAX {
+        return Err(LineError::new(number, format!("more than {EVENTS_PER_TURN_MAX} events in one turn")));
+    }
+    let begins = matches!(parsed.kind, EventKind::StreamStart { .. });
+    if begins != (expected == 1) {
+        return Err(LineError::new(number, "`stream_start` is the first event of a turn, and only that"));
+    }
+    let has_ended = turn.events.last().is_some_and(|last| last.get("type") == Some(&"stream_end".into()));
+    if has_ended {
+        return Err(LineError::new(number, "an event behind the `stream_end` of its turn"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Renaming, read_messages};
+    use super::*;
+    use serde_json::json;
+    use throughline_engine::fold::Message;
+
+    /// A turn of a real log, as one that travels.
+    fn recorded(name: &str) -> PortableTurn {
+        let path = format!("{}/../engine/tests/logs/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let id = events[0]["turn_id"].as_str().unwrap().to_owned();
+        PortableTurn { id, parent: None, model: Some("up/m".into()), events }
+    }
+
+    fn conversation(turns: Vec<PortableTurn>) -> Portable {
+        let leaf_id = turns.last().map(|turn| turn.id.clone());
+        Portable { id: "conv_old".into(), title: Some("Weather".into()), leaf_id, created_at: 5, turns }
+    }
+
+    // R: S4
+    #[test]
+    fn what_was_written_is_read_as_it_was() {
+        for name in ["v1-tools", "v1-stopped", "v1-broken", "demo-time"] {
+            let before = conversation(vec![recorded(name)]);
+            assert_eq!(read(&write(&before, 9)).unwrap(), before, "{name}");
+        }
+    }
+
+    // R: S4
+    #[test]
+    fn a_log_that_breaks_off_anywhere_is_closed_when_it_is_read() {
+        let whole = recorded("v1-tools");
+        for keep in 1..whole.events.len() {
+            let mut cut = whole.clone();
+            cut.events.truncate(keep);
+            let read = read(&write(&conversation(vec![cut]), 0)).unwrap();
+            let message = read.turns[0].message();
+            assert!(message.status.is_some(), "cut after {keep}");
+            assert!(
+                message.calls().all(|call| call.status.is_some_and(|status| status.is_final())),
+                "cut after {keep}"
+            );
+            read.into_rows("ada", 7).unwrap_or_else(|error| panic!("cut after {keep}: {error}"));
+        }
+    }
+
+    // R: S4
+    #[test]
+    fn under_new_names_nothing_of_the_old_is_left() {
+        let before = conversation(vec![recorded("v1-tools")]);
+        let old = before.turns[0].id.clone();
+        let mut n = 0;
+        let renaming = Renaming::of(&before, |prefix| {
+            n += 1;
+            format!("{prefix}new{n}")
+        });
+        let after = renaming.apply(before.clone());
+        assert_eq!(after.id, "conv_new1");
+        assert_eq!(after.leaf_id, Some(after.turns[0].id.clone()));
+        let text = write(&after, 0);
+        for left in [format!("\"{old}\""), format!("\"{old}.")] {
+            assert!(!text.contains(&left), "{left}: {text}");
+        }
+        let shape = |portable: &Portable| {
+            let message = Message::of(&portable.turns[0].understood());
+            (
+                message.text(),
+                message.calls().map(|call| call.output.clone()).collect::<Vec<_>>(),
+                message.stats.is_some(),
+            )
+        };
+        assert_eq!(shape(&after), shape(&before));
+        // The rows say the same as the log.
+        let rows = after.into_rows("ada", 7).unwrap();
+        assert_eq!(rows.turns.len(), 1);
+        assert_eq!(rows.calls.len(), shape(&before).1.len());
+        assert!(rows.calls.iter().all(|call| call.tool_id.starts_with("turn_new")));
+    }
+
+    // R: S4
+    #[test]
+    fn each_mistake_is_told_with_its_line() {
+        let header = r#"{"type":"conversation","format":"throughline.conversation","v":1,"id":"c"}"#;
+        let turn = r#"{"type":"turn","id":"t"}"#;
+        let start = r#"{"type":"event","event":{"turn_id":"t","seq":1,"timestamp":1,"type":"stream_start","v":1,"message_id":"m","agent":"a","mode":"auto","input":[]}}"#;
+        let end = r#"{"type":"event","event":{"turn_id":"t","seq":2,"timestamp":1,"type":"stream_end","status":"completed"}}"#;
+        let good = [header, turn, start, end].join("\n");
+        assert_eq!(read(&good).unwrap().turns.len(), 1);
+        // Blank lines, CR LF, and what a later release adds.
+        let later = r#"{"type":"hologram","x":1}"#;
+        assert_eq!(
+            read(&format!("\n{header}\r\n\r\n{later}\n{turn}\n{start}\n{end}\n")).unwrap(),
+            read(&good).unwrap()
+        );
+        let table: &[(&[&str], usize, &str)] = &[
+            (&[], 1, "nothing in it"),
+            (&["[]"], 1, "cannot be read"),
+            (&[turn], 1, "does not begin with its header"),
+            (&[r#"{"type":"conversation","format":"other","v":1,"id":"c"}"#], 1, "`other`"),
+            (
+                &[r#"{"type":"conversation","format":"throughline.conversation","v":2,"id":"c"}"#],
+                1,
+                "version 2",
+            ),
+            (&[header, header], 2, "second conversation"),
+            (&[header, start], 2, "without a turn"),
+            (&[header, "{\"type\":"], 2, "column 8"),
+            (&[header, turn, turn], 3, "already"),
+            (
+                &[header, r#"{"type":"turn","id":"b","parent":{"turn_id":"zz","seq":null}}"#],
+                2,
+                "`zz` is not in front",
+            ),
+            (&[header, turn], 2, "no events"),
+            (&[header, turn, end], 3, "1 would be next"),
+            (&[header, turn, start, start], 4, "2 would be next"),
+            (&[header, turn, &start.replace("\"t\"", "\"u\"")], 3, "an event of `u`"),
+            (
+                &[header, turn, start, end, &end.replace("\"seq\":2", "\"seq\":3")],
+                5,
+                "behind the `stream_end`",
+            ),
+            (&[header, turn, &end.replace("\"seq\":2", "\"seq\":1")], 3, "`stream_start` is the first"),
+            (&[header, turn, r#"{"type":"event","event":{"seq":1}}"#], 3, "no event"),
+            (&[&header.replace("}", ",\"leaf_id\":\"x\"}"), turn, start, end], 1, "`leaf_id` names `x`"),
+        ];
+        for (lines, line, says) in table {
+            let error = read(&lines.join("\n")).expect_err(says);
+            assert_eq!((error.line, error.message.contains(says)), (*line, true), "{says}: {error}");
+        }
+    }
+
+    // R: S4
+    #[test]
+    fn messages_of_openai_become_turns_like_any_other() {
+        let text = json!([
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Weather in Paris?"},
+            {"role": "assistant", "content": "Let me look.", "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Paris\"}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "16 °C"},
+            {"role": "assistant", "content": "16 °C."},
+            {"role": "user", "content": [
+                {"type": "text", "text": "And this?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+            ]},
+            {"role": "assistant", "content": "A picture."},
+        ]);
+        let read = read_messages(&text.to_string(), 1_000).unwrap();
+        assert_eq!(read.turns.len(), 2);
+        assert_eq!(read.turns[1].parent, Some(Parent::whole(read.turns[0].id.clone())));
+        let message = read.turns[0].message();
+        assert_eq!(message.text(), "Let me look.\n\n16 °C.");
+        let call = message.calls().next().unwrap();
+        assert_eq!(
+            (call.arguments.clone().unwrap(), call.output.as_str()),
+            (json!({"city": "Paris"}), "16 °C")
+        );
+        assert_eq!(read.turns[1].message().input.len(), 2);
+        // What the next model call is told is what the list said.
+        let rows = read.clone().into_rows("ada", 2_000).unwrap();
+        let adds: Value = serde_json::from_str(&rows.turns[0].end.as_ref().unwrap().adds).unwrap();
+        assert_eq!(adds[0]["user"][0]["text"], "Weather in Paris?");
+        assert_eq!(adds[1]["step"]["text"], "Let me look.");
+        assert_eq!(adds[1]["step"]["calls"][0][1]["done"]["text"], "16 °C");
+        assert_eq!(adds[2]["step"]["text"], "16 °C.");
+        // It goes out and comes in again like one of ours.
+        assert_eq!(super::read(&write(&read, 0)).unwrap().turns, read.turns);
+    }
+}

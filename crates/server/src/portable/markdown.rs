@@ -1,0 +1,225 @@
+//! A conversation as Markdown for people: what was said, calls folded away with everything they took and gave, pictures as
+//! links. It is not read in again. R: S4
+
+use std::fmt::Write;
+use throughline_engine::CallStatus;
+use throughline_engine::fold::{Block, Message, ToolCall};
+use throughline_wire::{Media, UserPart};
+
+/// Longest output of a call that is written out, in characters; the rest is in the history.
+pub const OUTPUT_CHARS_MAX: usize = 8_000;
+
+/// Where pictures and other files can be had.
+pub trait Links {
+    /// The address of this content, if it is kept as a file.
+    fn link(&self, media: &Media) -> Option<String>;
+}
+
+/// Nothing is kept as a file.
+pub struct NoLinks;
+
+impl Links for NoLinks {
+    fn link(&self, _: &Media) -> Option<String> {
+        None
+    }
+}
+
+/// Writes the turns of one branch, oldest first.
+pub fn markdown(title: &str, messages: &[Message], links: &dyn Links) -> String {
+    let mut page = Page { text: String::new(), links };
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    page.paragraph(&format!("# {}", if title.is_empty() { "Conversation" } else { &title }));
+    for message in messages {
+        page.user(&message.input);
+        page.answer(message);
+    }
+    page.text
+}
+
+struct Page<'a> {
+    text: String,
+    links: &'a dyn Links,
+}
+
+impl Page<'_> {
+    fn paragraph(&mut self, text: &str) {
+        let text = text.trim_matches('\n');
+        if !text.is_empty() {
+            if !self.text.is_empty() {
+                self.text.push('\n');
+            }
+            self.text.push_str(text);
+            self.text.push('\n');
+        }
+    }
+
+    fn user(&mut self, input: &[UserPart]) {
+        if !input.is_empty() {
+            self.paragraph("## You");
+        }
+        for part in input {
+            match part {
+                UserPart::Text { text } => self.paragraph(text),
+                UserPart::Image(media) => self.media("picture", media),
+                UserPart::File { name, media } => self.media(name, media),
+            }
+        }
+    }
+
+    fn media(&mut self, name: &str, media: &Media) {
+        let is_image = media.media_type.starts_with("image/");
+        let name: String = name.chars().filter(|c| !matches!(c, '[' | ']' | '\n' | '\r')).collect();
+        match self.links.link(media) {
+            Some(link) if is_image => self.paragraph(&format!("![{name}]({link})")),
+            Some(link) => self.paragraph(&format!("[{name}]({link})")),
+            None => self.paragraph(&format!("*{}*", media.note())),
+        }
+    }
+
+    fn answer(&mut self, message: &Message) {
+        let who = if message.agent.is_empty() { "Assistant" } else { &message.agent };
+        self.paragraph(&format!("## {who}"));
+        for block in &message.blocks {
+            match block {
+                Block::Text { text, .. } => self.paragraph(text),
+                Block::Thinking { text, .. } if text.is_empty() => {}
+                Block::Thinking { text, .. } => {
+                    self.paragraph(&format!("<details><summary>Thinking</summary>\n\n{text}\n\n</details>"));
+                }
+                Block::ToolCall(call) => self.call(call),
+                Block::Audio { transcript, .. } => self.paragraph(&format!("*[sound]* {transcript}")),
+                Block::Image(media) => self.media("picture", media),
+                Block::Notice { text, .. } => self.paragraph(&format!("> {text}")),
+                Block::Error(fault) => {
+                    self.paragraph(&format!("> **{}** {} {}", fault.what, fault.why, fault.remedy));
+                }
+                Block::UserMessage { input, .. } => {
+                    self.user(input);
+                    self.paragraph(&format!("## {who}"));
+                }
+                Block::Unrecognised => {}
+            }
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall) {
+        let mark = match call.status {
+            Some(CallStatus::Success) => "✔",
+            Some(CallStatus::Denied | CallStatus::Cancelled) => "⊘",
+            Some(CallStatus::NotStarted) => "○",
+            Some(status) if status.is_final() => "✘",
+            _ => "…",
+        };
+        let name = call.tool_name.as_ref().map_or("?", |name| name.as_str());
+        let mut summary = format!("{mark} {name}");
+        for (before, part) in [(": ", &call.input_summary), (" → ", &call.output_summary)] {
+            if !part.is_empty() {
+                summary.push_str(before);
+                summary.push_str(part);
+            }
+        }
+        if let Some(ms) = call.duration_ms {
+            // Writing into a text cannot fail.
+            let _ = write!(summary, " ({ms} ms)");
+        }
+        let mut inside = String::new();
+        let arguments = match &call.arguments {
+            Some(arguments) => serde_json::to_string_pretty(arguments).unwrap_or_default(),
+            None => call.raw.clone().unwrap_or_else(|| call.input_text.clone()),
+        };
+        inside.push_str(&fenced("Arguments", "json", &arguments));
+        if let Some(ran_with) = &call.ran_with {
+            let changed = serde_json::to_string_pretty(ran_with).unwrap_or_default();
+            inside.push_str(&fenced("Changed to", "json", &changed));
+        }
+        inside.push_str(&fenced("Output", "text", &call.output));
+        if let Some(error) = &call.error {
+            let said = error.message.clone().unwrap_or_default();
+            inside.push_str(&fenced(&format!("Error `{}`", error.code), "text", &said));
+        }
+        self.paragraph(&format!("<details><summary>{}</summary>\n\n{inside}</details>", escaped(&summary)));
+        for media in &call.output_media {
+            self.media(name, media);
+        }
+    }
+}
+
+/// A block of code whose fence is longer than any in it.
+fn fenced(label: &str, language: &str, content: &str) -> String {
+    if content.is_empty() {
+        return format!("{label}\n\n");
+    }
+    let (mut longest, mut run) = (0, 0);
+    for c in content.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest.max(2) + 1);
+    let cut = match content.char_indices().nth(OUTPUT_CHARS_MAX) {
+        Some((at, _)) => format!("{}\n… {} more characters", &content[..at], content[at..].chars().count()),
+        None => content.to_owned(),
+    };
+    format!("{label}\n\n{fence}{language}\n{cut}\n{fence}\n\n")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_engine::Event;
+
+    struct Kept;
+
+    impl Links for Kept {
+        fn link(&self, media: &Media) -> Option<String> {
+            (media.data == "aGk=").then(|| "/v1/files/file_1".to_owned())
+        }
+    }
+
+    fn of_log(name: &str) -> Message {
+        let path = format!("{}/../engine/tests/logs/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let events: Vec<Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        Message::of(&events)
+    }
+
+    // R: S4
+    #[test]
+    fn everything_that_was_said_can_be_read() {
+        let page = markdown("Every\nkind", &[of_log("every-kind")], &Kept);
+        for said in [
+            "# Every kind\n",
+            "## You\n\n你好\n",
+            "![picture](/v1/files/file_1)",
+            "[notes.txt](/v1/files/file_1)",
+            "<details><summary>Thinking</summary>\n\nhm\n\n</details>",
+            "<summary>✔ demo.weather: city: Paris → 16 °C (20 ms)</summary>",
+            "```json\n{\n  \"city\": \"Paris\"\n}\n```",
+            "> Five steps are used up.",
+            "> **The model's reply broke off.**",
+        ] {
+            assert!(page.contains(said), "{said}\n---\n{page}");
+        }
+        // What is kept nowhere is named and never poured in as base64.
+        let page = markdown("", &[of_log("every-kind")], &NoLinks);
+        assert!(page.starts_with("# Conversation\n") && page.contains("*[image image/png"), "{page}");
+        assert!(!page.contains("aGk="), "{page}");
+    }
+
+    #[test]
+    fn what_a_tool_wrote_does_not_leave_its_box() {
+        let call = ToolCall {
+            tool_name: Some("a.b".into()),
+            input_summary: "</summary><script>".into(),
+            output: "````\n</details>\n```".into(),
+            ..ToolCall::default()
+        };
+        let message = Message { blocks: vec![Block::ToolCall(Box::new(call))], ..Message::default() };
+        let page = markdown("t", &[message], &NoLinks);
+        assert!(page.contains("&lt;/summary&gt;&lt;script&gt;"), "{page}");
+        assert!(page.contains("`````text\n````\n</details>\n```\n`````\n"), "{page}");
+    }
+}

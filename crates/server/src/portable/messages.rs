@@ -1,0 +1,364 @@
+//! A plain list of messages as OpenAI clients keep it (`[{"role": …, "content": …}, …]`, or `{"messages": […]}`), read as
+//! the turns that would have made it. R: S4
+//!
+//! A turn begins with what a user says and holds everything up to the next such message. System and developer messages are
+//! left out: what an agent is told is the agent's. The turns get logs like any other, so nothing else knows where they come
+//! from.
+
+use super::{LineError, Portable, PortableTurn, TURNS_MAX, event, stream_start};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use throughline_engine::{
+    BlockStart, CallStatus, Effect, Event, EventKind, MessageId, ToolError, ToolInput, ToolResult, TurnId,
+    TurnStatus,
+};
+use throughline_store::catalog::Parent;
+use throughline_wire::{
+    CallId, CallKind, FinishReason, Media, Seal, Slot, ToolName, UpstreamCallId, UserPart, WireName,
+};
+
+/// Each message as its piece of the text, so that a mistake can be told by line.
+type Pieces<'a> = Vec<&'a RawValue>;
+
+#[derive(Deserialize)]
+struct Wrapped<'a> {
+    #[serde(borrow)]
+    messages: Pieces<'a>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    role: String,
+    #[serde(default)]
+    content: Option<Content>,
+    #[serde(default)]
+    tool_calls: Vec<SaidCall>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    #[serde(alias = "input_text", alias = "output_text")]
+    Text {
+        text: String,
+    },
+    ImageUrl {
+        image_url: ImageUrl,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct SaidCall {
+    id: String,
+    function: SaidFunction,
+}
+
+#[derive(Deserialize)]
+struct SaidFunction {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+}
+
+/// Reads a list of messages. They carry no times, so all of it happened at `now`.
+///
+/// # Errors
+/// The line of the message that cannot be taken in, and why.
+pub fn read(text: &str, now: i64) -> Result<Portable, LineError> {
+    let pieces: Result<Pieces<'_>, _> = match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(text),
+        false => serde_json::from_str::<Wrapped<'_>>(text).map(|wrapped| wrapped.messages),
+    };
+    let messages = pieces.map_err(|error| {
+        let line = error.line().max(1);
+        LineError::new(line, format!("this is no list of messages: {error}"))
+            .help("[{\"role\": \"user\", \"content\": \"…\"}, …], or an object with it under `messages`")
+    })?;
+    let mut turns: Vec<Writing> = Vec::new();
+    for raw in messages {
+        let line = line_of(text, raw.get());
+        let said: Said = serde_json::from_str(raw.get())
+            .map_err(|error| LineError::new(line, format!("this is no message: {error}")))?;
+        let content = said.content.unwrap_or(Content::Text(String::new()));
+        match said.role.as_str() {
+            "system" | "developer" => {}
+            "user" => {
+                let parts = user_parts(line, content)?;
+                match turns.last_mut() {
+                    // Two in a row are one: nothing was said between them.
+                    Some(turn) if turn.steps == 0 => turn.input.extend(parts),
+                    _ => {
+                        if turns.len() == TURNS_MAX {
+                            return Err(LineError::new(line, format!("more than {TURNS_MAX} turns")));
+                        }
+                        turns.push(Writing::new(turns.len(), parts, now));
+                    }
+                }
+            }
+            "assistant" => {
+                if turns.is_empty() {
+                    // A greeting: nobody had asked.
+                    turns.push(Writing::new(0, Vec::new(), now));
+                }
+                let Some(turn) = turns.last_mut() else { continue };
+                turn.step(line, &text_of(content), said.tool_calls)?;
+            }
+            "tool" => {
+                let Some(id) = said.tool_call_id else {
+                    return Err(LineError::new(line, "a result without its `tool_call_id`"));
+                };
+                let known = turns.last_mut().is_some_and(|turn| turn.result(&id, text_of(content)));
+                if !known {
+                    return Err(LineError::new(line, format!("a result of `{id}`, which nobody called")));
+                }
+            }
+            other => {
+                return Err(LineError::new(line, format!("`{other}` is not a role"))
+                    .help("system, developer, user, assistant or tool"));
+            }
+        }
+    }
+    if turns.is_empty() {
+        return Err(LineError::new(1, "there is no message of a user in it"));
+    }
+    let mut before: Option<String> = None;
+    let mut done = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let turn = turn.finish(before.as_deref().map(Parent::whole));
+        before = Some(turn.id.clone());
+        done.push(turn);
+    }
+    Ok(Portable { id: "imported".to_owned(), title: None, leaf_id: before, created_at: now, turns: done })
+}
+
+/// The line on which a part of a text begins.
+fn line_of(text: &str, part: &str) -> usize {
+    // A raw value is a piece of the text it was read from.
+    let at = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn text_of(content: Content) -> String {
+    match content {
+        Content::Text(text) => text,
+        Content::Parts(parts) => {
+            let texts = parts.into_iter().filter_map(|part| match part {
+                Part::Text { text } => Some(text),
+                Part::ImageUrl { .. } | Part::Other => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+fn user_parts(line: usize, content: Content) -> Result<Vec<UserPart>, LineError> {
+    let parts = match content {
+        Content::Text(text) => return Ok(vec![UserPart::Text { text }]),
+        Content::Parts(parts) => parts,
+    };
+    let part = |part| match part {
+        Part::Text { text } => Ok(UserPart::Text { text }),
+        Part::ImageUrl { image_url } => {
+            let data = image_url.url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            match data {
+                Some((media_type, data)) => {
+                    Ok(UserPart::Image(Media { media_type: media_type.to_owned(), data: data.to_owned() }))
+                }
+                // What is elsewhere is not fetched: an import must not make the server call anybody.
+                None => Ok(UserPart::Text { text: format!("[picture: {}]", image_url.url) }),
+            }
+        }
+        Part::Other => Err(LineError::new(line, "a part of a kind that cannot be taken in")
+            .help("`text`, and `image_url` with a data: URL")),
+    };
+    parts.into_iter().map(part).collect()
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(80).collect()
+}
+
+/// A turn whose log is being written.
+struct Writing {
+    id: TurnId,
+    message: MessageId,
+    input: Vec<UserPart>,
+    now: i64,
+    events: Vec<Event>,
+    steps: u32,
+    blocks: u32,
+    calls: u32,
+    /// Calls of the last step that have no result yet, by the id that the list gives them.
+    open: BTreeMap<String, (CallId, u32)>,
+}
+
+impl Writing {
+    fn new(number: usize, input: Vec<UserPart>, now: i64) -> Self {
+        Self {
+            id: TurnId::new(format!("imported_{number}")),
+            message: MessageId::new(format!("imported_message_{number}")),
+            input,
+            now,
+            events: Vec::new(),
+            steps: 0,
+            blocks: 0,
+            calls: 0,
+            open: BTreeMap::new(),
+        }
+    }
+
+    fn push(&mut self, block: Option<u32>, tool_id: Option<CallId>, kind: EventKind) {
+        // `stream_start` takes the first number, and is written when all of the input is known.
+        let seq = self.events.len() as u64 + 2;
+        let step = (self.steps > 0).then_some(self.steps);
+        self.events.push(Event { step, block, tool_id, ..event(&self.id, seq, self.now, kind) });
+    }
+
+    fn step(&mut self, line: usize, text: &str, calls: Vec<SaidCall>) -> Result<(), LineError> {
+        self.close_step();
+        self.steps += 1;
+        self.push(
+            None,
+            None,
+            EventKind::StepStart {
+                upstream: "imported".into(),
+                model: "imported".into(),
+                attempt: 1,
+                fallback: 0,
+                tools_offered: Vec::new(),
+            },
+        );
+        if !text.is_empty() {
+            let block = Some(self.blocks);
+            self.blocks += 1;
+            self.push(block, None, EventKind::BlockStart(BlockStart::Text { code: None }));
+            self.push(block, None, EventKind::ContentDelta { text: text.to_owned() });
+            self.push(block, None, EventKind::BlockEnd);
+        }
+        let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+        for (slot, call) in (0..).zip(calls) {
+            self.call(line, slot, call)?;
+        }
+        self.push(
+            None,
+            None,
+            EventKind::StepEnd { finish: Some(finish), finish_raw: None, usage: None, segments: Vec::new() },
+        );
+        Ok(())
+    }
+
+    fn call(&mut self, line: usize, slot: u32, call: SaidCall) -> Result<(), LineError> {
+        if self.open.contains_key(&call.id) {
+            return Err(LineError::new(line, format!("two calls with the id `{}`", call.id)));
+        }
+        self.calls += 1;
+        let id = CallId::new(format!("{}.{}", self.id, self.calls));
+        let block = self.blocks;
+        self.blocks += 1;
+        let name = &call.function.name;
+        self.push(
+            Some(block),
+            Some(id.clone()),
+            EventKind::ToolUse {
+                tool_name: ToolName::from(name.as_str()),
+                wire_name: WireName::from(name.as_str()),
+                title: name.clone(),
+                source: "imported".into(),
+                effect: Effect::External,
+                status: CallStatus::Preparing,
+                input_summary: String::new(),
+                upstream_id: Some(UpstreamCallId::from(call.id.as_str())),
+                slot: Slot(slot),
+                position: slot,
+                call_kind: CallKind::Function,
+                supersedes: None,
+            },
+        );
+        let text = if call.function.arguments.trim().is_empty() { "{}" } else { &call.function.arguments };
+        let input = match serde_json::from_str::<Value>(text) {
+            Ok(arguments) => ToolInput {
+                text: (arguments.to_string() != text).then(|| text.to_owned()),
+                seal: Some(Seal::Explicit),
+                ..ToolInput::edited(&arguments)
+            },
+            Err(error) => {
+                return Err(LineError::new(line, format!("the arguments of `{name}` are no JSON: {error}")));
+            }
+        };
+        self.push(Some(block), Some(id.clone()), EventKind::ToolInput(input));
+        self.open.insert(call.id, (id, block));
+        Ok(())
+    }
+
+    /// `false`: nobody called it.
+    fn result(&mut self, id: &str, text: String) -> bool {
+        let Some((call, block)) = self.open.remove(id) else { return false };
+        let start = EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None };
+        self.push(Some(block), Some(call.clone()), start);
+        let result = self.ended(CallStatus::Success, Some(text), None);
+        self.push(Some(block), Some(call), result);
+        true
+    }
+
+    /// A call without a result is one whose end nobody knows.
+    fn close_step(&mut self) {
+        for (_, (call, block)) in std::mem::take(&mut self.open) {
+            let start = EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None };
+            self.push(Some(block), Some(call.clone()), start);
+            let unknown = ToolError { code: "unknown".to_owned(), ..ToolError::default() };
+            let result = self.ended(CallStatus::Unknown, None, Some(unknown));
+            self.push(Some(block), Some(call), result);
+        }
+    }
+
+    fn ended(&self, status: CallStatus, output: Option<String>, error: Option<ToolError>) -> EventKind {
+        EventKind::ToolResult(ToolResult {
+            status,
+            output_summary: output.as_deref().map(first_line).unwrap_or_default(),
+            output_size: output.as_ref().map(|text| text.len() as u64),
+            output,
+            output_value: None,
+            output_media: Vec::new(),
+            output_spilled_to: None,
+            error,
+            rule: None,
+            started_at: Some(self.now),
+            duration_ms: None,
+            applied: None,
+            seen_by_model: Some(true),
+        })
+    }
+
+    fn finish(mut self, parent: Option<Parent>) -> PortableTurn {
+        self.close_step();
+        self.steps = 0;
+        self.push(None, None, EventKind::StreamEnd { status: TurnStatus::Completed });
+        let start = event(&self.id, 1, self.now, stream_start(&self.message, self.input));
+        let events = std::iter::once(&start).chain(&self.events);
+        PortableTurn {
+            id: self.id.as_str().to_owned(),
+            parent,
+            model: None,
+            events: events.filter_map(|event| serde_json::to_value(event).ok()).collect(),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A conversation as it travels: out of one store and into another, or beside itself as a fork. Pure: it reads and writes
+//! text, and neither store nor network. R: S4
+//!
+//! What travels of a turn is its log. Everything else about it (message, history, calls) is a fold of that on the other
+//! side as well, so an imported turn is like any other. What must be echoed to an upstream and the settings of the turn
+//! stay behind: they are never served.
+
+mod ids;
+mod jsonl;
+mod markdown;
+mod messages;
+
+pub use ids::Renaming;
+pub use jsonl::{FORMAT, FORMAT_VERSION, read as read_jsonl, write as write_jsonl};
+pub use markdown::{Links, NoLinks, markdown};
+pub use messages::read as read_messages;
+
+use crate::turn_log::call_rows;
+use serde_json::{Value, json};
+use throughline_engine::fold::Message;
+use throughline_engine::{
+    Event, EventKind, MessageId, OnInterrupted, Out, Seq, Turn, TurnId, TurnSetup, TurnStart, TurnStatus,
+};
+use throughline_store::catalog::{CallRow, ConversationRow, Imported, Parent, TitleBy, TurnEnd, TurnRow};
+use throughline_wire::UserPart;
+
+/// Most turns of one conversation that is read in.
+pub const TURNS_MAX: usize = 10_000;
+/// Most events of one turn that is read in.
+pub const EVENTS_PER_TURN_MAX: usize = 200_000;
+
+/// A conversation as it travels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Portable {
+    /// Its id where it comes from.
+    pub id: String,
+    /// Its title; `None` = the first words of the first input.
+    pub title: Option<String>,
+    /// The turn that a new one continues.
+    pub leaf_id: Option<String>,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// Parents before children.
+    pub turns: Vec<PortableTurn>,
+}
+
+/// A turn as it travels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortableTurn {
+    /// Its id where it comes from.
+    pub id: String,
+    /// What it continues.
+    pub parent: Option<Parent>,
+    /// Which model answered, as `upstream/model`.
+    pub model: Option<String>,
+    /// Its log. As JSON, so that what a later release wrote is handed on whole.
+    pub events: Vec<Value>,
+}
+
+/// What is wrong with a file that is read in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct LineError {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right, if that is known.
+    pub help: Option<String>,
+}
+
+impl LineError {
+    pub(crate) fn new(line: usize, message: impl Into<String>) -> Self {
+        Self { line, message: message.into(), help: None }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl PortableTurn {
+    /// The events as this release understands them.
+    pub fn understood(&self) -> Vec<Event> {
+        // What is no event at all was refused when it was read.
+        self.events.iter().filter_map(|event| serde_json::from_value(event.clone()).ok()).collect()
+    }
+
+    /// The one message of the turn.
+    pub fn message(&self) -> Message {
+        Message::of(&self.understood())
+    }
+
+    /// Ends the log behind an event, or where it breaks off: what is open is closed as if the process had died there.
+    pub fn close(&mut self, behind: Option<Seq>) {
+        let mut events = self.understood();
+        if let Some(seq) = behind {
+            let keep = events.partition_point(|event| event.seq <= seq);
+            events.truncate(keep);
+            self.events.truncate(keep);
+        }
+        let (Some(start), Some(last)) = (start_of(&events), events.last().map(|event| event.timestamp))
+        else {
+            return;
+        };
+        let mut machine = Turn::restore(setup_of(&events), start, &events, &[]);
+        if machine.is_over() {
+            return;
+        }
+        let mut out = Out::default();
+        machine.resume(0, last, &mut out);
+        self.events.extend(out.events.iter().filter_map(|event| serde_json::to_value(event).ok()));
+    }
+}
+
+/// What a log says of the start of its turn.
+fn start_of(events: &[Event]) -> Option<TurnStart> {
+    let first = events.first()?;
+    let EventKind::StreamStart { conversation_id, message_id, input, .. } = &first.kind else { return None };
+    Some(TurnStart {
+        turn_id: first.turn_id.clone(),
+        conversation_id: conversation_id.clone(),
+        message_id: message_id.clone(),
+        nonce: 0,
+        input: input.clone(),
+    })
+}
+
+/// What is known of the settings of a turn that comes from elsewhere: enough to fold it, and nothing to go on with.
+fn setup_of(events: &[Event]) -> TurnSetup {
+    let (agent, mode) = match events.first().map(|event| &event.kind) {
+        Some(EventKind::StreamStart { agent, mode, .. }) => (agent.clone(), mode.clone()),
+        _ => Default::default(),
+    };
+    TurnSetup { agent, mode, on_interrupted: OnInterrupted::End, ..TurnSetup::default() }
+}
+
+impl Portable {
+    /// The rows of a conversation that is taken in: every turn over, its calls in the history.
+    ///
+    /// # Errors
+    /// A turn whose log has no beginning or no end; see [`PortableTurn::close`].
+    pub fn into_rows(self, user: &str, now: i64) -> Result<Imported, LineError> {
+        let mut turns = Vec::with_capacity(self.turns.len());
+        let mut calls: Vec<CallRow> = Vec::new();
+        for turn in &self.turns {
+            let events = turn.understood();
+            let message = Message::of(&events);
+            let (Some(start), Some(status), Some(ended_at)) =
+                (start_of(&events), message.status, message.ended_at)
+            else {
+                return Err(LineError::new(1, format!("turn `{}` has no beginning or no end", turn.id)));
+            };
+            let setup = setup_of(&events);
+            let machine = Turn::restore(setup.clone(), start.clone(), &events, &[]);
+            let adds = machine.history().unwrap_or_default();
+            calls.extend(call_rows(&events));
+            turns.push(TurnRow {
+                id: turn.id.clone(),
+                user: user.to_owned(),
+                conversation_id: Some(self.id.clone()),
+                parent: turn.parent.clone(),
+                message_id: message.message_id.as_str().to_owned(),
+                stored: json!({
+                    "v": 1, "start": start, "setup": setup, "history": "conversation", "user": user,
+                })
+                .to_string(),
+                agent: message.agent.clone(),
+                model: turn.model.clone(),
+                mode: Some(message.mode.clone()),
+                input_text: text_of(&message.input),
+                created_at: message.started_at,
+                end: Some(TurnEnd {
+                    status: status_name(status),
+                    adds: serde_json::to_string(&adds).unwrap_or_else(|_| "[]".to_owned()),
+                    text: message.text(),
+                    usage: message.stats.as_ref().and_then(|stats| serde_json::to_value(stats.usage).ok()),
+                    ended_at,
+                }),
+            });
+        }
+        let first_words = turns.first().map(|turn| turn.input_text.chars().take(80).collect::<String>());
+        Ok(Imported {
+            conversation: ConversationRow {
+                id: self.id,
+                user: user.to_owned(),
+                title_by: if self.title.is_some() { TitleBy::Given } else { TitleBy::Input },
+                title: self.title.or(first_words).unwrap_or_default(),
+                leaf_id: self.leaf_id,
+                created_at: self.created_at,
+                updated_at: now,
+            },
+            turns,
+            calls,
+        })
+    }
+}
+
+/// The text of what a user sent.
+pub fn text_of(parts: &[UserPart]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        UserPart::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// As in `stream_end`.
+pub fn status_name(status: TurnStatus) -> String {
+    match status {
+        TurnStatus::Completed => "completed",
+        TurnStatus::Length => "length",
+        TurnStatus::Limit => "limit",
+        TurnStatus::Error => "error",
+        TurnStatus::Cancelled => "cancelled",
+        TurnStatus::Interrupted => "interrupted",
+    }
+    .to_owned()
+}
+
+/// An event of a turn that is written down now.
+pub(crate) fn event(turn: &TurnId, seq: u64, timestamp: i64, kind: EventKind) -> Event {
+    Event { turn_id: turn.clone(), seq: Seq(seq), timestamp, step: None, block: None, tool_id: None, kind }
+}
+
+pub(crate) fn stream_start(message: &MessageId, input: Vec<UserPart>) -> EventKind {
+    EventKind::StreamStart {
+        v: throughline_engine::FORMAT,
+        conversation_id: None,
+        message_id: message.clone(),
+        agent: "imported".to_owned(),
+        mode: "auto".to_owned(),
+        input,
+    }
+}

@@ -1,0 +1,95 @@
+//! The log of one turn, read whole: for what is folded from all of it. Viewers have cursors instead.
+
+use crate::error::ApiError;
+use crate::telemetry::{CallChange, CallFold};
+use serde_json::Value;
+use throughline_engine::Event;
+use throughline_engine::fold::Message;
+use throughline_store::catalog::{CallRow, TurnRow};
+use throughline_store::{Log, LogError};
+use throughline_wire::UserPart;
+
+/// Records read at once.
+const RECORDS_AT_ONCE: usize = 1_000;
+
+/// All events as they were written, those of later releases included. Empty: the turn has no log, or none any more.
+///
+/// # Errors
+/// The log cannot be read, or holds what is no JSON.
+pub async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, ApiError> {
+    let mut events = Vec::new();
+    let mut after = 0;
+    loop {
+        let records = match log.read(turn, after, RECORDS_AT_ONCE).await {
+            Ok(records) => records,
+            Err(LogError::UnknownTurn { .. }) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(last) = records.last() else { break };
+        after = last.seq;
+        for record in &records {
+            events.push(serde_json::from_slice(&record.payload).map_err(ApiError::internal)?);
+        }
+        if records.len() < RECORDS_AT_ONCE {
+            break;
+        }
+    }
+    Ok(events)
+}
+
+/// The same as this release understands them.
+///
+/// # Errors
+/// As in [`raw_events`].
+pub async fn events(log: &dyn Log, turn: &str) -> Result<Vec<Event>, ApiError> {
+    let raw = raw_events(log, turn).await?;
+    raw.into_iter().map(|event| serde_json::from_value(event).map_err(ApiError::internal)).collect()
+}
+
+/// The message of a turn: the fold of its log or, without one, what its row still says.
+///
+/// # Errors
+/// As in [`raw_events`].
+pub async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<Message, ApiError> {
+    let events = events(log, &row.id).await?;
+    if !events.is_empty() {
+        return Ok(Message::of(&events));
+    }
+    let mut message = Message {
+        turn_id: row.id.as_str().into(),
+        message_id: row.message_id.as_str().into(),
+        conversation_id: row.conversation_id.as_deref().map(Into::into),
+        agent: row.agent.clone(),
+        mode: row.mode.clone().unwrap_or_default(),
+        model: row.model.clone().unwrap_or_default(),
+        input: vec![UserPart::Text { text: row.input_text.clone() }],
+        started_at: row.created_at,
+        ..Message::default()
+    };
+    if let Some(end) = &row.end {
+        message.ended_at = Some(end.ended_at);
+        message.status = serde_json::from_value(Value::from(end.status.as_str())).ok();
+        if !end.text.is_empty() {
+            message.blocks.push(throughline::Block::Text {
+                text: end.text.clone(),
+                state: throughline_engine::fold::BlockState::Closed,
+                code: None,
+                citations: Vec::new(),
+            });
+        }
+    }
+    Ok(message)
+}
+
+/// The calls of a log as rows of the history, in order.
+pub fn call_rows(events: &[Event]) -> Vec<CallRow> {
+    let (mut fold, mut rows) = (CallFold::default(), Vec::<CallRow>::new());
+    for event in events {
+        let Some(CallChange::Row(row)) = fold.absorb(event) else { continue };
+        match rows.iter_mut().find(|known| known.tool_id == row.tool_id) {
+            Some(known) => *known = *row,
+            None => rows.push(*row),
+        }
+    }
+    rows
+}

@@ -1,0 +1,192 @@
+use super::{ask, get, post, refused, server, turn};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+fn settings(more: Value) -> Value {
+    let mut settings =
+        json!({"model": "test/m", "prompt": "You are {{ agent }}.", "tool_call": {"enabled": true}});
+    for (name, value) in more.as_object().unwrap() {
+        settings[name] = value.clone();
+    }
+    settings
+}
+
+// R: O4
+#[tokio::test]
+async fn an_agent_is_made_changed_used_and_taken_away_without_a_restart() {
+    let server = server().await;
+    let made =
+        post(&server, "/v1/agents", json!({"name": "researcher", "settings": settings(json!({}))})).await;
+    assert_eq!(
+        (&made["origin"], &made["read_only"], &made["version"]),
+        (&json!("stored"), &json!(false), &json!(1))
+    );
+    assert_eq!(made["settings"]["tool_call"]["max_iterations"], 5, "defaults are said");
+    let turn_id = turn(&server, "Hello", json!({"agent": "researcher"})).await;
+    assert_eq!(get(&server, &format!("/v1/turns/{turn_id}")).await["message"]["agent"], "researcher");
+    let told = |server: &super::TestServer| {
+        server.upstream.requests().last().and_then(|request| request.instructions.clone()).unwrap_or_default()
+    };
+    assert_eq!(told(&server), "You are researcher.");
+
+    let change = json!({"settings": settings(json!({"prompt": "You are changed."})), "version": 1});
+    let (status, changed) = ask(&server, Method::PUT, "/v1/agents/researcher", Some(change.clone())).await;
+    assert_eq!((status, &changed["version"]), (200, &json!(2)), "{changed}");
+    let late = refused(&server, Method::PUT, "/v1/agents/researcher", Some(change)).await;
+    assert_eq!((late.0, late.1.as_str()), (409, "changed_meanwhile"));
+    turn(&server, "Hello", json!({"agent": "researcher"})).await;
+    assert_eq!(told(&server), "You are changed.");
+
+    let again = json!({"name": "researcher", "settings": settings(json!({}))});
+    assert_eq!(refused(&server, Method::POST, "/v1/agents", Some(again)).await.1, "name_taken");
+    assert_eq!(ask(&server, Method::DELETE, "/v1/agents/researcher", None).await.0, 204);
+    let start = json!({"input": [{"type": "text", "text": "Hi"}], "agent": "researcher"});
+    assert_eq!(refused(&server, Method::POST, "/v1/turns", Some(start)).await.1, "unknown_agent");
+    assert_eq!(refused(&server, Method::GET, "/v1/agents/researcher", None).await.0, 404);
+}
+
+// R: O4
+#[tokio::test]
+async fn an_agent_of_the_configuration_is_read_and_copied_and_never_changed() {
+    let server = server().await;
+    let own = get(&server, "/v1/agents").await["items"][0].clone();
+    assert_eq!(
+        (&own["name"], &own["origin"], &own["read_only"], &own["is_default"]),
+        (&json!("default"), &json!("file"), &json!(true), &json!(true))
+    );
+    let body = || Some(json!({"settings": settings(json!({}))}));
+    for (method, path, body) in [
+        (Method::PUT, "/v1/agents/default", body()),
+        (Method::DELETE, "/v1/agents/default", None),
+        (Method::PATCH, "/v1/agents/default/toggles", Some(json!({}))),
+    ] {
+        let (status, code, _) = refused(&server, method, path, body).await;
+        assert_eq!((status, code.as_str()), (409, "agent_is_read_only"), "{path}");
+    }
+    let copy = post(&server, "/v1/agents/default/duplicate", json!({"name": "mine"})).await;
+    let original = get(&server, "/v1/agents/default").await;
+    assert_eq!(copy["settings"], original["settings"]);
+    assert_eq!(copy["read_only"], false);
+    let taken = refused(
+        &server,
+        Method::POST,
+        "/v1/agents",
+        Some(json!({"name": "default", "settings": settings(json!({}))})),
+    )
+    .await;
+    assert_eq!((taken.0, taken.1.as_str(), taken.2.as_str()), (409, "name_taken", "name"));
+}
+
+// R: O4, R4
+#[tokio::test]
+async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys_can_be_said() {
+    let server = server().await;
+    for (more, param, says) in [
+        (json!({"model": "tset/m"}), "settings.model", "did you mean `test`?"),
+        (json!({"model": "openai/gpt-5"}), "settings.model", "there is no upstream `openai`"),
+        (json!({"prompt": "{{ usr }}"}), "settings.prompt", "line 1"),
+        (json!({"tool_call": {"max_iteration": 3}}), "settings.tool_call.max_iteration", "max_iterations"),
+        (json!({"policy": [{"decide": "maybe"}]}), "settings.policy[0].decide", "maybe"),
+        // What is the configuration's alone.
+        (
+            json!({"upstreams": {"x": {"dialect": "openai-chat", "base_url": "http://evil.example"}}}),
+            "settings.upstreams",
+            "unknown field",
+        ),
+        (json!({"base_url": "http://evil.example"}), "settings.base_url", "unknown field"),
+        (json!({"key_env": "OPENAI_API_KEY"}), "settings.key_env", "unknown field"),
+        (json!({"headers": {"x": "$HOME"}}), "settings.headers", "unknown field"),
+        (json!({"mcp": {"x": {"command": "sh"}}}), "settings.mcp", "unknown field"),
+        (json!({"commands": {"x": {"program": "sh"}}}), "settings.commands", "unknown field"),
+        (
+            json!({"http_tools": {"x": {"url": "http://evil.example"}}}),
+            "settings.http_tools",
+            "unknown field",
+        ),
+        (json!({"vcp_plugins": {"folders": ["/"]}}), "settings.vcp_plugins", "unknown field"),
+        (json!({"tools": {"files": {"roots": ["/"]}}}), "settings.tools", "unknown field"),
+    ] {
+        let body = json!({"name": "bad", "settings": settings(more.clone())});
+        let (status, said) = ask(&server, Method::POST, "/v1/agents", Some(body)).await;
+        let error = &said["error"];
+        assert_eq!(
+            (status, &error["code"], &error["param"]),
+            (400, &json!("invalid_agent"), &json!(param)),
+            "{said}"
+        );
+        assert!(said.to_string().contains(says), "{says}: {said}");
+    }
+    for name in ["", "a/b", ".hidden", "a b"] {
+        let body = json!({"name": name, "settings": settings(json!({}))});
+        assert_eq!(refused(&server, Method::POST, "/v1/agents", Some(body)).await.2, "name");
+    }
+    // No other route takes any of it: none of them exists.
+    for path in
+        ["/v1/upstreams", "/v1/upstreams/test", "/v1/mcp", "/v1/commands", "/v1/http_tools", "/v1/config"]
+    {
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let (status, _) = ask(&server, method.clone(), path, Some(json!({}))).await;
+            assert!(status == 404 || status == 405, "{method} {path}: {status}");
+        }
+    }
+    assert_eq!(get(&server, "/v1/agents").await["items"].as_array().unwrap().len(), 1, "nothing was kept");
+}
+
+// R: O4, L3
+#[tokio::test]
+async fn tools_are_switched_by_name_group_and_source() {
+    let server = server().await;
+    post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
+    let offered = async |server: &_| -> usize {
+        let tools = get(server, "/v1/agents/a/tools").await;
+        tools["items"].as_array().unwrap().iter().filter(|tool| tool["offered"] == true).count()
+    };
+    let all = offered(&server).await;
+    assert!(all > 3, "{all}");
+    let switch =
+        async |server: &_, body: Value| ask(server, Method::PATCH, "/v1/agents/a/toggles", Some(body)).await;
+    let (status, detail) =
+        switch(&server, json!({"sources": {"test": false}, "tools": {"test.echo": true}})).await;
+    assert_eq!(status, 200, "{detail}");
+    assert_eq!(offered(&server).await, all - 6, "seven of that source, and one of them is on by name");
+    let why = get(&server, "/v1/agents/a/tools").await["items"].clone();
+    let note = why.as_array().unwrap().iter().find(|tool| tool["name"] == "test.note").unwrap().clone();
+    assert!(note["why_not"].as_str().unwrap().contains("switched off"), "{note}");
+    switch(&server, json!({"sources": {"test": null}})).await;
+    assert_eq!(offered(&server).await, all, "switches can be taken away");
+    for (body, param) in [
+        (json!({"tools": {"tset": true}}), "tools.tset"),
+        (json!({"sources": {"mcp:x": true}}), "sources.mcp:x"),
+    ] {
+        let said = refused(&server, Method::PATCH, "/v1/agents/a/toggles", Some(body)).await;
+        assert_eq!((said.0, said.2.as_str()), (400, param));
+    }
+}
+
+// R: O4, X5
+#[tokio::test]
+async fn what_an_agent_would_be_told_is_shown_with_its_price() {
+    let server = server().await;
+    post(
+        &server,
+        "/v1/agents",
+        json!({"name": "a", "settings": settings(json!({"prompt": "Use:\n{{ tools }}"}))}),
+    )
+    .await;
+    let native = get(&server, "/v1/agents/a/prompt").await;
+    assert_eq!((&native["mode"], &native["tools_text"]), (&json!("auto"), &json!("")));
+    let text = get(&server, "/v1/agents/a/prompt?protocol=vcp").await;
+    assert_eq!((&text["mode"], &text["protocol"]), (&json!("text"), &json!("vcp")));
+    assert!(text["prompt"].as_str().unwrap().contains(text["tools_text"].as_str().unwrap()));
+    assert!(text["tokens"]["total"].as_u64().unwrap() > 50, "{text}");
+    let ways = get(&server, "/v1/prompts?agent=a").await;
+    let names: Vec<String> = ways["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|way| format!("{} {}", way["mode"], way["protocol"]))
+        .collect();
+    assert_eq!(names, ["\"native\" null", "\"text\" \"vcp\"", "\"text\" \"xml\""]);
+    assert_eq!(refused(&server, Method::GET, "/v1/agents/a/prompt?protocol=morse", None).await.2, "protocol");
+    assert_eq!(refused(&server, Method::GET, "/v1/agents/nobody/prompt", None).await.0, 404);
+}

@@ -1,0 +1,232 @@
+use super::{get, server};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
+
+/// Routes that are for people, for operation and for tests, and no part of the API.
+const BESIDE: [&str; 4] = ["/docs", "/metrics", "/v1/telemetry/", "/_echo"];
+
+fn document() -> Value {
+    throughline_server::api::openapi::document(throughline_server::openapi())
+}
+
+fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
+    let mut found = BTreeMap::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in METHODS {
+            if let Some(operation) = item.get(method) {
+                found.insert((method.to_owned(), path.clone()), operation.clone());
+            }
+        }
+    }
+    found
+}
+
+fn sources(folder: &Path, into: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            into.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+// R: E5
+#[tokio::test]
+async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
+    let server = server().await;
+    let served = get(&server, "/v1/openapi.json").await;
+    assert_eq!(served, document());
+    assert_eq!(served["openapi"], "3.1.0");
+    let operations = operations(&served);
+    for (method, path) in operations.keys() {
+        let at = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "0" } else { part })
+            .collect::<Vec<_>>()
+            .join("/");
+        // A method of its own is never refused as one that is not there, whatever else is wrong with the request.
+        let method_ = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+        let response = server.client().request(method_, server.url(&at)).send().await.unwrap();
+        let status = response.status().as_u16();
+        let said: Value = match path.ends_with("/ws") || status == 200 {
+            true => Value::Null,
+            false => response.json().await.unwrap_or_default(),
+        };
+        let code = said["error"]["code"].as_str().unwrap_or_default();
+        assert!(
+            status != 405 && code != "no_such_route" && code != "no_such_method",
+            "{method} {path}: {status} {said}"
+        );
+    }
+    // Handlers are described where they stand, and nothing is routed around that but what is no API.
+    let mut text = String::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+    let described = text.matches("#[utoipa::path(").count();
+    assert!(operations.len() <= described, "{} operations of {described} handlers", operations.len());
+    let beside: BTreeSet<&str> =
+        text.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    for path in beside {
+        let is_no_api = BESIDE.iter().any(|start| path.starts_with(start));
+        assert!(is_no_api || served["paths"].get(path).is_some(), "{path} is routed and not described");
+    }
+}
+
+// R: E5
+#[test]
+fn every_operation_says_what_it_is_and_refuses_in_one_shape() {
+    let document = document();
+    let mut ids = BTreeSet::new();
+    for ((method, path), operation) in operations(&document) {
+        let at = format!("{method} {path}");
+        assert!(!operation["summary"].as_str().unwrap_or_default().is_empty(), "{at} has no summary");
+        assert!(operation["tags"][0].is_string(), "{at} has no tag");
+        assert!(
+            ids.insert(operation["operationId"].to_string()),
+            "{at}: {} is used twice",
+            operation["operationId"]
+        );
+        assert!(operation["responses"]["default"].is_object(), "{at}");
+        let given: BTreeSet<&str> =
+            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        let described: BTreeSet<&str> = operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|one| one["in"] == "path")
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(given, described, "{at}");
+    }
+    // No reference leads nowhere.
+    let text = document.to_string();
+    for name in text.split("\"#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(document["components"]["schemas"].get(name).is_some(), "there is no schema {name}");
+    }
+    assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
+}
+
+/// A schema of the document with everything that it refers to.
+fn validator(name: &str) -> jsonschema::Validator {
+    let document = document();
+    let schema = json!({
+        "$ref": format!("#/components/schemas/{name}"), "components": {"schemas": document["components"]["schemas"]},
+    });
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn logs() -> Vec<(String, Vec<Value>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/logs");
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        logs.push((
+            path.display().to_string(),
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        ));
+    }
+    logs
+}
+
+// R: E5, E1
+#[test]
+fn every_event_there_is_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
+    let (document, validator) = (document(), validator("Event"));
+    let mapping = &document["components"]["schemas"]["Event"]["discriminator"]["mapping"];
+    let mut seen = BTreeSet::new();
+    for (log, events) in logs() {
+        for event in events {
+            let errors: Vec<String> = validator.iter_errors(&event).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{log}: {event}: {errors:?}");
+            let kind = event["type"].as_str().unwrap().to_owned();
+            let Some(name) = mapping[&kind].as_str() else { panic!("{log}: no schema for {kind}") };
+            let schema = &document["components"]["schemas"][name.rsplit('/').next().unwrap()];
+            for field in event.as_object().unwrap().keys() {
+                assert!(
+                    schema["properties"].get(field).is_some(),
+                    "{log}: `{field}` of {kind} is not in its schema"
+                );
+            }
+            seen.insert(kind);
+        }
+    }
+    let known: BTreeSet<String> = mapping.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(seen, known, "every type is in some log");
+    // And the schema can fail.
+    for wrong in [
+        json!({"type": "content_delta", "turn_id": "t", "seq": 1, "timestamp": 1}),
+        json!({"type": "nothing"}),
+        json!({"type": "content_delta", "turn_id": "t", "seq": 0, "timestamp": 1, "text": "x"}),
+    ] {
+        assert!(!validator.is_valid(&wrong), "{wrong}");
+    }
+}
+
+// R: E5, E1
+#[test]
+fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
+    let (document, validator) = (document(), validator("Message"));
+    let schemas = &document["components"]["schemas"];
+    for (log, events) in logs() {
+        let events: Vec<throughline_engine::Event> =
+            events.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
+        for upto in 1..=events.len() {
+            let message = serde_json::to_value(throughline::Message::of(&events[..upto])).unwrap();
+            let errors: Vec<String> =
+                validator.iter_errors(&message).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{log} after {upto}: {errors:?}");
+            for field in message.as_object().unwrap().keys() {
+                assert!(
+                    schemas["Message"]["properties"].get(field).is_some(),
+                    "`{field}` of a message is not in its schema"
+                );
+            }
+            for block in
+                message["blocks"].as_array().unwrap().iter().filter(|block| block["kind"] == "tool_call")
+            {
+                for field in block.as_object().unwrap().keys().filter(|field| *field != "kind") {
+                    assert!(
+                        schemas["ToolCall"]["properties"].get(field).is_some(),
+                        "`{field}` of a call is not in its schema"
+                    );
+                }
+            }
+        }
+    }
+}
+
+// R: E5, R4
+#[tokio::test]
+async fn the_page_is_ours_alone() {
+    let server = server().await;
+    for (path, media_type) in [
+        ("/docs", "text/html; charset=utf-8"),
+        ("/docs/style.css", "text/css; charset=utf-8"),
+        ("/docs/script.js", "text/javascript; charset=utf-8"),
+    ] {
+        let response = server.client().get(server.url(path)).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()["content-type"], media_type);
+        let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        let text = response.text().await.unwrap();
+        for foreign in [
+            "http://",
+            "https://",
+            "@import",
+            "innerHTML",
+            "eval(",
+            "document.write",
+            " style=\"",
+            "onclick=\"",
+        ] {
+            assert!(!text.contains(foreign), "{path} has {foreign}");
+        }
+        assert!(!text.contains("<script>") && !text.contains("<style"), "{path}");
+    }
+}
