@@ -36,6 +36,7 @@ pub struct EventsQuery {
     after: Option<u64>,
     /// `snapshot`: begin with the message as it is now.
     #[serde(default)]
+    #[param(inline)]
     from: Option<FromWhat>,
 }
 
