@@ -13,6 +13,10 @@ use throughline_engine::closest_names;
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
+/// A JSON body as it came, not yet read: [`parse`] reads it.
+#[derive(Clone, Debug)]
+pub struct JsonText(pub Bytes);
+
 /// A query string.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<T>(pub T);
@@ -29,6 +33,15 @@ where
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let JsonText(bytes) = JsonText::from_request(request, state).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for JsonText {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         if !is_json(&request) {
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -38,8 +51,7 @@ where
             .remedy("send `Content-Type: application/json`")
             .param("Content-Type"));
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
-        parse(&bytes).map(Self)
+        Bytes::from_request(request, state).await.map(Self).map_err(unread)
     }
 }
 

@@ -24,7 +24,7 @@ pub use gate::Gate;
 pub use hub::Hub;
 pub use net::{BindError, Bound, Served, Server};
 pub use principal::{Principal, Scopes};
-pub use state::{AppState, ServerLimits};
+pub use state::AppState;
 pub use viewer::{Viewed, Viewer};
 
 use utoipa::openapi::OpenApi;

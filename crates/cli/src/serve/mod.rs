@@ -41,8 +41,13 @@ pub async fn run(args: &Serve) -> Ended {
     .await?;
     let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
     telemetry.keep_history(history);
-    let limits = throughline_server::ServerLimits::default();
-    let state = AppState::new(world.app.clone(), kept.catalog(), blobs, limits);
+    let state = AppState::new(world.app.clone(), kept.catalog(), blobs, server.limits);
+    // Clients may connect already, and wait until every turn that was running runs again.
+    let resumed = state
+        .hub
+        .resume_open()
+        .await
+        .map_err(|error| messages::output_failed(&std::io::Error::other(error)))?;
     let gate = Gate::new(&server, Arc::new(kept.catalog()));
     let key_file = kept.folder.join(data::ADMIN_TOKEN);
     let first = match server.auth {
@@ -63,15 +68,18 @@ pub async fn run(args: &Serve) -> Ended {
         agents,
         tools: world.app.tools().iter().count(),
         store: kept.path.display().to_string(),
-        resumed: 0,
+        resumed: resumed.turns,
     };
     crate::output::text(&words.serving(&greeting)).map_err(|error| messages::output_failed(&error))?;
     let tending = gate.clone();
     let _tending = AbortOnDropHandle::new(tokio::spawn(async move { tending.tend().await }));
     let reloading = reload::watch(args.clone(), world.app.clone(), gate.clone(), server.clone(), stored);
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
-    let drain =
-        async move { eprintln!("{}", words.draining(0, Duration::from_millis(server.drain_ms).as_secs())) };
+    let (hub, time) = (state.hub.clone(), Duration::from_millis(server.drain_ms));
+    let drain = async move {
+        eprintln!("{}", words.draining(hub.turns_running(), time.as_secs()));
+        hub.drain(time).await;
+    };
     let _upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.clone().upkeep()));
     let routes = router(state).merge(telemetry::routes(telemetry, Some(figures(&kept))));
     let served = bound.serve(gate.around(routes), wishes, drain).await;

@@ -2,10 +2,13 @@
 
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Path, Query};
+use crate::hub::Hub;
+use crate::net::{Connection, Cut};
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::own::{self, Whole};
-use crate::viewer::{From, Viewed, Viewer};
+use crate::viewer::{From, Meter, Viewed, Viewer};
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +16,8 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use serde::Deserialize;
+use std::io;
+use std::sync::Arc;
 use throughline_engine::TurnId;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -38,6 +43,10 @@ pub struct EventsQuery {
     #[serde(default)]
     #[param(inline)]
     from: Option<FromWhat>,
+    /// A key for one use, in place of a header: `POST /v1/tickets`. The gate has looked at it already.
+    #[serde(default)]
+    #[allow(dead_code, reason = "read by the gate")]
+    ticket: Option<String>,
 }
 
 /// What to begin with.
@@ -57,26 +66,33 @@ pub enum FromWhat {
         (status = 204, description = "It has ended, and everything has been seen"),
         (status = 400, description = "The place is no number", body = ErrorBody),
         (status = 404, description = "There is no such turn", body = ErrorBody),
-        (status = 410, description = "Its events are gone; its message may still be there", body = ErrorBody),
+        (status = 410, description = "Its events are no longer kept", body = ErrorBody),
+        (status = 429, description = "Too many streams are open", body = ErrorBody),
     ))]
 async fn events(
     State(state): State<AppState>,
     principal: Principal,
+    connection: Option<Extension<Connection>>,
     Path(turn): Path<String>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let from = from(query.after, query.from, &headers)?;
+    let from = from(&query, &headers)?;
     let viewer = state.hub.viewer(&principal.user, &TurnId::new(turn), from).await?;
     match viewer.has_ended() {
         // A browser's `EventSource` stops connecting at a 204.
         true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Ok(stream_of(viewer)),
+        false => Ok(stream_of(&state.hub, viewer, cut_of(connection))),
     }
 }
 
-fn from(after: Option<u64>, from: Option<FromWhat>, headers: &HeaderMap) -> Result<From, ApiError> {
-    if let Some(after) = after {
+/// The switch that ends a request's connection; without one, its stream alone.
+pub fn cut_of(connection: Option<Extension<Connection>>) -> Arc<Cut> {
+    connection.map(|Extension(connection)| connection.cut).unwrap_or_default()
+}
+
+fn from(query: &EventsQuery, headers: &HeaderMap) -> Result<From, ApiError> {
+    if let Some(after) = query.after {
         return Ok(From::After(after));
     }
     if let Some(id) = headers.get("last-event-id") {
@@ -87,24 +103,26 @@ fn from(after: Option<u64>, from: Option<FromWhat>, headers: &HeaderMap) -> Resu
                 .remedy("leave it out to get all events")
         });
     }
-    Ok(match from {
+    Ok(match query.from {
         Some(FromWhat::Snapshot) => From::Snapshot,
         None => From::After(0),
     })
 }
 
 /// A viewer as an event stream.
-pub fn stream_of(viewer: Viewer) -> Response {
+pub fn stream_of(hub: &Hub, viewer: Viewer, cut: Arc<Cut>) -> Response {
+    let meter = hub.watchdog().watch(viewer.turn().clone(), viewer.after(), cut);
     let opening = own::opening(RETRY_MS + jitter());
-    let frames = stream::unfold((viewer, Some(opening)), |(mut viewer, mut opening)| async move {
+    let frames = stream::unfold(Some((viewer, meter, Some(opening))), |state| async move {
+        let (mut viewer, meter, mut opening) = state?;
         if let Some(opening) = opening.take() {
-            return Some((Ok(Bytes::from(opening)), (viewer, None)));
+            return Some((Ok(Bytes::from(opening)), Some((viewer, meter, None))));
         }
-        match viewer.next().await {
-            Ok(Some(viewed)) => Some((frame(viewed), (viewer, None))),
+        match next_frame(&mut viewer, &meter).await {
+            Ok(Some(frame)) => Some((Ok(frame), Some((viewer, meter, None)))),
             Ok(None) => None,
-            // Without its last event a stream is seen to be cut; so the connection is broken off instead of closed.
-            Err(error) => Some((Err(std::io::Error::other(error)), (viewer, None))),
+            // A stream that breaks off is seen to be cut; one that is closed without its last event might be taken for whole.
+            Err(error) => Some((Err(error), None)),
         }
     });
     let mut response = Response::new(Body::from_stream(frames));
@@ -115,7 +133,12 @@ pub fn stream_of(viewer: Viewer) -> Response {
     response
 }
 
-fn frame(viewed: Viewed) -> Result<Bytes, std::io::Error> {
+async fn next_frame(viewer: &mut Viewer, meter: &Meter) -> io::Result<Option<Bytes>> {
+    meter.asks();
+    if meter.is_cut() {
+        return Err(io::ErrorKind::ConnectionReset.into());
+    }
+    let Some(viewed) = viewer.next().await.map_err(io::Error::other)? else { return Ok(None) };
     let mut frame = Vec::new();
     match viewed {
         Viewed::Records(records) => records.iter().for_each(|record| own::event(&mut frame, record)),
@@ -123,7 +146,8 @@ fn frame(viewed: Viewed) -> Result<Bytes, std::io::Error> {
         Viewed::Resync(message) => own::whole(&mut frame, Whole::Resync, &message)?,
         Viewed::Idle => own::heartbeat(&mut frame, Timestamp::now().as_millisecond()),
     }
-    Ok(Bytes::from(frame))
+    meter.given(viewer.after());
+    Ok(Some(Bytes::from(frame)))
 }
 
 /// Clients that lost their connections together do not come back together.

@@ -1,6 +1,10 @@
 //! The own API, one file a resource.
 
 pub mod agents;
+pub mod approvals;
+pub mod calls;
+pub mod cancel;
+pub mod clients;
 pub mod conversations;
 #[cfg(feature = "test-routes")]
 mod echo;
@@ -9,12 +13,14 @@ pub mod files;
 pub mod health;
 pub mod history;
 mod keys;
+pub mod messages;
 pub mod openapi;
 pub mod page;
 pub mod reference;
 pub mod tools;
 pub mod turns;
 pub mod upstreams;
+pub mod ws;
 
 use crate::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,6 +30,10 @@ pub fn routes() -> OpenApiRouter<AppState> {
     let routes = OpenApiRouter::new()
         .merge(agents::routes())
         .merge(conversations::routes())
+        .merge(approvals::routes())
+        .merge(calls::routes())
+        .merge(cancel::routes())
+        .merge(clients::routes())
         .merge(events::routes())
         .merge(files::routes())
         .merge(health::routes())
@@ -31,8 +41,10 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(keys::routes())
         .merge(openapi::routes())
         .merge(tools::routes())
+        .merge(messages::routes())
         .merge(turns::routes())
-        .merge(upstreams::routes());
+        .merge(upstreams::routes())
+        .merge(ws::routes());
     #[cfg(feature = "test-routes")]
     let routes = routes.merge(echo::routes());
     routes

@@ -1,30 +1,41 @@
-//! Turns: start one, look at one, stop one. // R: E2
+//! Turns: start one, look at one. // R: E2, T12
 
+use super::events::{cut_of, stream_of};
 use crate::error::{ApiError, ErrorBody};
-use crate::extract::{Json, Path};
-use crate::hub::{NewTurn, OnDisconnect, Standing};
+use crate::extract::{JsonText, Path, parse};
+use crate::hub::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
+use crate::net::Connection;
 use crate::principal::Principal;
 use crate::state::AppState;
-use crate::viewer::message;
+use crate::viewer::{From, message};
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
-use serde::{Deserialize, Serialize};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use throughline::TurnRequest;
+use throughline::config::Mode;
 use throughline_engine::TurnId;
-use throughline_wire::UserPart;
+use throughline_store::LogError;
+use throughline_store::catalog::{Idempotency, Parent};
+use throughline_wire::{ClosedStep, Media, Message, UserPart};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// Longest `Idempotency-Key`, in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
 /// `/v1/turns`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(start)).routes(routes!(get)).routes(routes!(cancel))
+    OpenApiRouter::new().routes(routes!(start)).routes(routes!(get))
 }
 
 /// A turn to be started.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartTurn {
     /// What the user says.
@@ -35,6 +46,23 @@ pub struct StartTurn {
     /// `upstream/model` in place of the agent's.
     #[serde(default)]
     pub model: Option<String>,
+    /// `native`, `text` or `auto`: how calls travel to the model. Absent = as the agent says.
+    #[serde(default)]
+    pub mode: Option<String>,
+    /// The conversation to go on with. Absent, and without `messages`: a new one.
+    #[serde(default)]
+    pub conversation_id: Option<String>,
+    /// The turn to go on from. Absent = the branch that was last gone on with; `null` = none: begin the conversation anew
+    /// beside what is there.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub parent_id: Option<Option<String>>,
+    /// Go on from this event of the parent instead of from its end: a fork.
+    #[serde(default)]
+    pub parent_seq: Option<u64>,
+    /// What was said before, in place of a conversation: the turn stands alone then.
+    #[serde(default)]
+    pub messages: Option<Vec<PastMessage>>,
     /// What happens when the last viewer is gone. Default `continue`.
     #[serde(default)]
     pub on_disconnect: OnDisconnect,
@@ -49,6 +77,36 @@ pub enum InputPart {
         /// The text.
         text: String,
     },
+    /// A picture that was uploaded.
+    Image {
+        /// From `POST /v1/files`.
+        file_id: String,
+    },
+    /// Any other file that was uploaded.
+    File {
+        /// From `POST /v1/files`.
+        file_id: String,
+    },
+}
+
+/// Something that was said before.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PastMessage {
+    /// Who said it.
+    pub role: Role,
+    /// What.
+    pub content: String,
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
 }
 
 /// A turn that runs now.
@@ -58,8 +116,23 @@ pub struct TurnStarted {
     pub turn_id: String,
     /// The message that it writes.
     pub message_id: String,
+    /// The conversation that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
     /// Where its events are.
     pub events_url: String,
+}
+
+impl std::convert::From<Started> for TurnStarted {
+    fn from(started: Started) -> Self {
+        let turn_id = started.turn_id.as_str().to_owned();
+        Self {
+            events_url: format!("/v1/turns/{turn_id}/events"),
+            turn_id,
+            message_id: started.message_id.as_str().to_owned(),
+            conversation_id: started.conversation_id,
+        }
+    }
 }
 
 /// A turn as it stands.
@@ -78,40 +151,57 @@ pub struct Snapshot {
 }
 
 /// Start a turn.
-#[utoipa::path(post, path = "/v1/turns", tag = "turns", request_body = StartTurn, responses(
-    (status = 201, description = "It runs", body = TurnStarted),
-    (status = 400, description = "It cannot be begun like this", body = ErrorBody),
-))]
+///
+/// With `Accept: text/event-stream` the answer is the turn's event stream itself, and `Location` names the turn. The same
+/// `Idempotency-Key` with the same body gives the same turn, for 24 hours.
+#[utoipa::path(post, path = "/v1/turns", tag = "turns", request_body = StartTurn,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to send again")),
+    responses(
+        (status = 201, description = "It runs", body = TurnStarted),
+        (status = 200, description = "Its events, if they were asked for at once", content_type = "text/event-stream", body = String),
+        (status = 400, description = "It cannot be begun like this", body = ErrorBody),
+        (status = 404, description = "There is no such conversation, parent or file", body = ErrorBody),
+        (status = 409, description = "A turn of the conversation runs: `turn_id` says which", body = ErrorBody),
+        (status = 413, description = "It says too much", body = ErrorBody),
+        (status = 422, description = "The key was used for another request", body = ErrorBody),
+        (status = 429, description = "Too many turns", body = ErrorBody),
+        (status = 503, description = "The server is stopping, or its store is away", body = ErrorBody),
+    ))]
 async fn start(
     State(state): State<AppState>,
     principal: Principal,
-    Json(body): Json<StartTurn>,
+    connection: Option<Extension<Connection>>,
+    headers: HeaderMap,
+    JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    let input: Vec<UserPart> = body
-        .input
-        .into_iter()
-        .map(|part| match part {
-            InputPart::Text { text } => UserPart::Text { text },
-        })
-        .collect();
-    let request =
-        TurnRequest { input: input.into(), agent: body.agent, model: body.model, ..TurnRequest::default() };
-    let started = state.hub.start(&principal, NewTurn { request, on_disconnect: body.on_disconnect }).await?;
-    let events_url = format!("/v1/turns/{}/events", started.turn_id.as_str());
-    let body = TurnStarted {
-        turn_id: started.turn_id.as_str().to_owned(),
-        message_id: started.message_id.as_str().to_owned(),
-        events_url,
+    let idempotency = idempotency(&headers, &text)?;
+    let body: StartTurn = parse(&text)?;
+    let new = NewTurn { idempotency, ..new_turn(&state, &principal.user, body).await? };
+    let started = state.hub.start(&principal, new).await?;
+    let location = format!("/v1/turns/{}", started.turn_id.as_str());
+    if wants_events(&headers) {
+        let viewer = state.hub.viewer(&principal.user, &started.turn_id, From::After(0)).await?;
+        let mut response = stream_of(&state.hub, viewer, cut_of(connection));
+        if let Ok(location) = HeaderValue::from_str(&location) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        return Ok(response);
+    }
+    let status = match started.replayed {
+        Replayed::No => StatusCode::CREATED,
+        Replayed::Yes => StatusCode::OK,
     };
-    let location = format!("/v1/turns/{}", body.turn_id);
-    Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(body)).into_response())
+    Ok((status, [(header::LOCATION, location)], axum::Json(TurnStarted::from(started))).into_response())
 }
 
-/// A turn as it stands now.
-#[utoipa::path(get, path = "/v1/turns/{turn_id}", tag = "turns", params(("turn_id" = String, Path, description = "Which turn")), responses(
-    (status = 200, description = "As it stands", body = Snapshot),
-    (status = 404, description = "There is none", body = ErrorBody),
-))]
+/// A turn as it stands now. Its message and the events behind `last_seq` add up to what all events add up to.
+#[utoipa::path(get, path = "/v1/turns/{turn_id}", tag = "turns",
+    params(("turn_id" = String, Path, description = "Which turn")),
+    responses(
+        (status = 200, description = "As it stands", body = Snapshot),
+        (status = 404, description = "There is none", body = ErrorBody),
+        (status = 410, description = "Its events are no longer kept", body = ErrorBody),
+    ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
@@ -119,31 +209,173 @@ async fn get(
 ) -> Result<axum::Json<Snapshot>, ApiError> {
     let turn = TurnId::new(turn);
     state.hub.control(&principal.user, &turn).await?;
-    let (message, _) = message(&*state.log, &turn).await?;
+    let (message, _) = message(&*state.log, &turn).await.map_err(|error| match error {
+        LogError::UnknownTurn { .. } => {
+            ApiError::gone("events_gone", "the events of this turn are no longer kept")
+        }
+        error => error.into(),
+    })?;
     let status = match &message.status {
         None => "running".to_owned(),
-        Some(status) => serde_json::to_value(status)
-            .ok()
-            .and_then(|name| name.as_str().map(str::to_owned))
-            .unwrap_or_default(),
+        Some(status) => {
+            let name = serde_json::to_value(status).map_err(ApiError::internal)?;
+            name.as_str().unwrap_or_default().to_owned()
+        }
     };
     let usage = serde_json::to_value(message.usage).map_err(ApiError::internal)?;
     Ok(axum::Json(Snapshot { status, last_seq: message.seq.0, message, usage }))
 }
 
-/// Stop a turn. What is finished stays; a second time: without waiting for tools to say how they ended.
-#[utoipa::path(post, path = "/v1/turns/{turn_id}/cancel", tag = "turns", params(("turn_id" = String, Path, description = "Which turn")), responses(
-    (status = 202, description = "It will stop, or has ended before; its events tell which"),
-    (status = 404, description = "There is none", body = ErrorBody),
-))]
-async fn cancel(
-    State(state): State<AppState>,
-    principal: Principal,
-    Path(turn): Path<String>,
-) -> Result<StatusCode, ApiError> {
-    if let Standing::Running(control) = state.hub.control(&principal.user, &TurnId::new(turn)).await? {
-        // If it ended a moment ago, that is what its events say.
-        let _ = control.cancel().await;
+/// A turn as the hub takes it.
+///
+/// # Errors
+/// What makes no sense, is too large, or is not there.
+pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<NewTurn, ApiError> {
+    let mode = body.mode.as_deref().map(mode).transpose()?;
+    let thread = thread(&body)?;
+    let history =
+        body.messages.map(|messages| history(messages, state.limits.history_bytes_max)).transpose()?;
+    let (input, files) = parts(state, user, body.input).await?;
+    let request = TurnRequest {
+        input: input.into(),
+        history: history.unwrap_or_default(),
+        agent: body.agent,
+        model: body.model,
+        mode,
+        ..TurnRequest::default()
+    };
+    Ok(NewTurn { request, thread, files, idempotency: None, on_disconnect: body.on_disconnect })
+}
+
+fn mode(name: &str) -> Result<Mode, ApiError> {
+    Mode::named(name).ok_or_else(|| {
+        let message = format!("there is no mode `{name}`; there are native, text and auto");
+        ApiError::bad_request("unknown_value", message).param("mode")
+    })
+}
+
+fn thread(body: &StartTurn) -> Result<Thread, ApiError> {
+    let wrong = |message, param| Err(ApiError::bad_request("contradiction", message).param(param));
+    let behind = match (&body.parent_id, body.parent_seq) {
+        (None, None) => Behind::Leaf,
+        (Some(None), None) => Behind::Nothing,
+        (Some(Some(turn)), seq) => Behind::Turn(Parent { turn_id: turn.clone(), seq }),
+        (None | Some(None), Some(_)) => {
+            return wrong("`parent_seq` is an event of `parent_id`, which is not given", "parent_seq");
+        }
+    };
+    match (&body.conversation_id, &body.messages) {
+        (Some(_), Some(_)) => {
+            wrong("`messages` stand in place of a conversation; give one of the two", "messages")
+        }
+        (Some(id), None) => Ok(Thread::In { conversation_id: id.clone(), behind }),
+        (None, _) if behind != Behind::Leaf => {
+            wrong("`parent_id` is a turn of `conversation_id`, which is not given", "conversation_id")
+        }
+        (None, Some(_)) => Ok(Thread::Alone),
+        (None, None) => Ok(Thread::New),
     }
-    Ok(StatusCode::ACCEPTED)
+}
+
+fn history(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Message>, ApiError> {
+    let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+    if bytes > bytes_max as usize {
+        return Err(too_large("messages", "history_bytes_max", bytes_max));
+    }
+    let of = |message: PastMessage| match message.role {
+        Role::User => Message::User(vec![UserPart::Text { text: message.content }]),
+        Role::Assistant => Message::Step(ClosedStep { text: message.content, ..ClosedStep::default() }),
+    };
+    Ok(messages.into_iter().map(of).collect())
+}
+
+/// What the user says, with its files, and the ids of those. // R: T12
+///
+/// # Errors
+/// Nothing or too much is said; a file is not there, or is no picture.
+pub async fn parts(
+    state: &AppState,
+    user: &str,
+    input: Vec<InputPart>,
+) -> Result<(Vec<UserPart>, Vec<String>), ApiError> {
+    let bytes: usize = input
+        .iter()
+        .map(|part| match part {
+            InputPart::Text { text } => text.len(),
+            InputPart::Image { .. } | InputPart::File { .. } => 0,
+        })
+        .sum();
+    if bytes > state.limits.message_bytes_max as usize {
+        return Err(too_large("input", "message_bytes_max", state.limits.message_bytes_max));
+    }
+    let nothing = |part: &InputPart| matches!(part, InputPart::Text { text } if text.trim().is_empty());
+    if input.iter().all(nothing) {
+        return Err(ApiError::bad_request("empty_input", "nothing is said").param("input"));
+    }
+    let (mut parts, mut files) = (Vec::with_capacity(input.len()), Vec::new());
+    for part in input {
+        parts.push(match part {
+            InputPart::Text { text } => UserPart::Text { text },
+            InputPart::Image { file_id } => {
+                let (_, media) = file(state, user, &file_id).await?;
+                if !media.media_type.starts_with("image/") {
+                    let message = format!("file `{file_id}` is no picture but {}", media.media_type);
+                    let error = ApiError::unprocessable("not_an_image", message).param("file_id");
+                    return Err(error.remedy("send it as {\"type\": \"file\"}"));
+                }
+                files.push(file_id);
+                UserPart::Image(media)
+            }
+            InputPart::File { file_id } => {
+                let (name, media) = file(state, user, &file_id).await?;
+                files.push(file_id);
+                UserPart::File { name, media }
+            }
+        });
+    }
+    Ok((parts, files))
+}
+
+async fn file(state: &AppState, user: &str, id: &str) -> Result<(String, Media), ApiError> {
+    let not_found = || ApiError::not_found("file", id).param("file_id");
+    let row = state.catalog.file(user, id).await?.ok_or_else(not_found)?;
+    let bytes = state.blobs.read(&row.hash).await?.ok_or_else(not_found)?;
+    Ok((row.name, Media { media_type: row.media_type, data: STANDARD.encode(bytes) }))
+}
+
+fn too_large(param: &str, limit: &'static str, max: u32) -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "over_limit",
+        format!("`{param}` is over the limit {limit} of {max}"),
+    )
+    .param(param)
+    .remedy("upload it as a file: POST /v1/files")
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepts.flat_map(|value| value.split(',')).any(|kind| {
+        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+    })
+}
+
+/// The request's key, with a hash of its body.
+fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let invalid = || {
+        let message = format!("`Idempotency-Key` has 1 to {KEY_BYTES_MAX} visible characters");
+        ApiError::bad_request("invalid_value", message).param("Idempotency-Key")
+    };
+    let key = key.to_str().map_err(|_| invalid())?.trim();
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(invalid());
+    }
+    let body_hash = blake3::hash(body).to_hex().to_string();
+    Ok(Some(Idempotency { key: key.to_owned(), body_hash }))
+}
+
+/// A field that may be absent, `null` or there.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }

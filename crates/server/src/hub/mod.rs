@@ -1,16 +1,35 @@
-//! The turns that are running: who may steer them, and where their viewers begin.
+//! The turns that are running: who may steer them, where their viewers begin, and what becomes of them at their end, when
+//! the server starts, and when it stops.
+//!
+//! It decides nothing about a turn and holds nothing that a restart would lose: what is here are addresses of turns whose
+//! truth is in the log, and whose place is in the catalog.
+
+mod drain;
+mod history;
+mod resume;
+mod running;
+mod seats;
+mod start;
+
+pub use drain::Drained;
+pub use resume::Resumed;
+pub use seats::Seat;
+pub use start::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
 
 use crate::error::ApiError;
-use crate::principal::Principal;
-use crate::state::ServerLimits;
-use crate::viewer::{From, Viewer};
+use crate::viewer::{From, Viewer, Watchdog};
+use running::Running;
+use seats::Seats;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use throughline::engine::MessageId;
-use throughline::{Throughline, TurnControl, TurnRequest};
+use throughline::config::ServerLimits;
+use throughline::{Throughline, TurnControl};
 use throughline_engine::TurnId;
-use throughline_store::Log;
+use throughline_store::catalog::TurnRow;
+use throughline_store::{Catalog, Log};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The turns that are running. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -19,59 +38,19 @@ pub struct Hub(Arc<Inner>);
 struct Inner {
     app: Throughline,
     log: Arc<dyn Log>,
+    catalog: Arc<dyn Catalog>,
     limits: ServerLimits,
     running: Mutex<HashMap<TurnId, Running>>,
-    /// Viewers are closed when the server hands its turns over.
-    draining: CancellationToken,
-}
-
-struct Running {
-    user: String,
-    control: TurnControl,
-}
-
-/// A turn that is to be started.
-#[derive(Clone, Debug, Default)]
-pub struct NewTurn {
-    /// What the library is asked for. Its `history` is what the client told of it; a conversation's is put in by the hub.
-    pub request: TurnRequest,
-    /// What happens when nobody looks any more.
-    pub on_disconnect: OnDisconnect,
-}
-
-/// What happens to a turn when its last viewer is gone.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDisconnect {
-    /// It goes on.
-    #[default]
-    Continue,
-    /// It is cancelled.
-    Cancel,
-}
-
-/// A turn that runs now, or ran already under the same idempotency key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
-    /// Which turn.
-    pub turn_id: TurnId,
-    /// The message that it writes.
-    pub message_id: MessageId,
-    /// The conversation that it belongs to, if any.
-    pub conversation_id: Option<String>,
-    /// Whether this is the turn of an earlier request.
-    pub replayed: Replayed,
-}
-
-/// Whether a request has started its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replayed {
-    /// It has.
-    No,
-    /// An earlier one with the same key and body had.
-    Yes,
+    seats: Seats,
+    watchdog: Watchdog,
+    /// Turns that were open when the server started are running again, or have been ended truthfully.
+    ready: AtomicBool,
+    /// No turn is started any more.
+    stopping: CancellationToken,
+    /// Viewers are closed, cleanly and without an end: they come back, to whoever has the turns then.
+    handed_over: CancellationToken,
+    /// One task for each turn, until everything about it is kept.
+    tasks: TaskTracker,
 }
 
 /// Where a turn stands.
@@ -79,14 +58,26 @@ pub enum Replayed {
 pub enum Standing {
     /// It runs, and can be told something.
     Running(TurnControl),
-    /// It is over.
-    Ended,
+    /// It is over, or will be in a moment.
+    Ended(Box<TurnRow>),
 }
 
 impl Hub {
-    pub(crate) fn new(app: Throughline, log: Arc<dyn Log>, limits: ServerLimits) -> Self {
-        let (running, draining) = (Mutex::default(), CancellationToken::new());
-        Self(Arc::new(Inner { app, log, limits, running, draining }))
+    pub(crate) fn new(app: Throughline, catalog: Arc<dyn Catalog>, limits: ServerLimits) -> Self {
+        let log = app.log().clone();
+        Self(Arc::new(Inner {
+            watchdog: Watchdog::new(log.clone(), &limits),
+            app,
+            log,
+            catalog,
+            limits,
+            running: Mutex::default(),
+            seats: Seats::default(),
+            ready: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
+            handed_over: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }))
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<TurnId, Running>> {
@@ -94,44 +85,58 @@ impl Hub {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a turn.
-    ///
-    /// # Errors
-    /// What keeps it from beginning; later everything is told by its events.
-    pub async fn start(&self, principal: &Principal, new: NewTurn) -> Result<Started, ApiError> {
-        let mut request = new.request;
-        request.user = Some(principal.user.clone());
-        let conversation_id = request.conversation_id.as_ref().map(|id| id.as_str().to_owned());
-        let mut turn = self.0.app.start(request).await?;
-        let turn_id = turn.id().clone();
-        // The first event names the message.
-        turn.next().await;
-        let message_id = turn.message().message_id.clone();
-        let control = turn.detach();
-        self.running().insert(turn_id.clone(), Running { user: principal.user.clone(), control });
-        Ok(Started { turn_id, message_id, conversation_id, replayed: Replayed::No })
+    /// Whether all turns that were open when the server started are running again. R: S2
+    pub fn is_ready(&self) -> bool {
+        self.0.ready.load(Ordering::Acquire) && !self.0.stopping.is_cancelled()
+    }
+
+    /// How many turns run now.
+    pub fn turns_running(&self) -> usize {
+        self.running().len()
+    }
+
+    /// Cancelled when viewers are to go: what a surface that is not a [`Viewer`] waits for.
+    pub fn handed_over(&self) -> CancellationToken {
+        self.0.handed_over.clone()
     }
 
     /// Where a turn of this user stands.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's.
+    /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet.
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<Standing, ApiError> {
-        match self.running().get(turn).filter(|running| running.user == user) {
-            Some(running) if running.control.is_over() => Ok(Standing::Ended),
-            Some(running) => Ok(Standing::Running(running.control.clone())),
-            None => Err(ApiError::not_found("turn", turn.as_str())),
+        if let Some(running) = self.running().get(turn).filter(|running| running.user == user) {
+            return Ok(Standing::Running(running.control.clone()));
         }
+        let row = self.0.catalog.turn(user, turn.as_str()).await?;
+        let row = row.ok_or_else(|| ApiError::not_found("turn", turn.as_str()))?;
+        if row.end.is_none() && !self.0.ready.load(Ordering::Acquire) {
+            return Err(ApiError::unavailable(
+                "starting",
+                "the server is starting and goes on with this turn soon",
+                1,
+            ));
+        }
+        Ok(Standing::Ended(Box::new(row)))
     }
 
     /// A cursor in a turn of this user.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's; 410: its events are gone.
+    /// 404: there is none, or it is another user's. 410: its events are gone. 429: too many streams are open.
     pub async fn viewer(&self, user: &str, turn: &TurnId, from: From) -> Result<Viewer, ApiError> {
-        self.control(user, turn).await?;
         let inner = &self.0;
-        Viewer::open(inner.log.clone(), turn.clone(), from, inner.limits.heartbeat, inner.draining.clone())
+        let runs = self.running().get(turn).is_some_and(|running| running.user == user);
+        if !runs && inner.catalog.turn(user, turn.as_str()).await?.is_none() {
+            return Err(ApiError::not_found("turn", turn.as_str()));
+        }
+        let seat = self.seat(user, turn)?;
+        Viewer::open(inner.log.clone(), turn.clone(), from, &inner.limits, inner.handed_over.clone(), seat)
             .await
+    }
+
+    /// Sees to it that viewers which take nothing are cut.
+    pub(crate) fn watchdog(&self) -> &Watchdog {
+        &self.0.watchdog
     }
 }

@@ -1,10 +1,18 @@
 //! One viewer's place in a turn: a cursor in the log, the same for every surface. It has no queue of its own, so it never
 //! slows the turn, and whoever comes back with the number of the last event that it saw goes on there. // R: S2
 
+mod merge;
+mod slow;
+
+pub use merge::merge_deltas;
+pub use slow::{Meter, Watchdog};
+
 use crate::error::ApiError;
+use crate::hub::Seat;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use throughline::config::ServerLimits;
 use throughline::{Event, Message};
 use throughline_engine::TurnId;
 use throughline_store::{Log, LogError, Record, STREAM_END, Tail};
@@ -13,6 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Records read at once to fold them.
 const RECORDS_PER_READ: usize = 1_024;
+/// A viewer that took nothing for this long, and then finds at least [`MERGED_FROM`] records, gets them with deltas merged.
+const STALLED: Duration = Duration::from_millis(250);
+/// See [`STALLED`].
+const MERGED_FROM: usize = 64;
 
 /// Where a viewer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +58,16 @@ pub struct Viewer {
     after: u64,
     ended: bool,
     heartbeat: Duration,
-    silent_since: Instant,
+    /// When something was last given; `None` = nothing yet.
+    gave: Option<Instant>,
+    /// When the last sign of life was given.
+    alive: Instant,
     alarm: Pin<Box<Sleep>>,
-    draining: CancellationToken,
+    handed_over: CancellationToken,
+    _seat: Seat,
 }
 
-/// What is given before the first event.
+/// What is given before the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begins {
     Plainly,
@@ -66,22 +82,34 @@ impl Viewer {
         log: Arc<dyn Log>,
         turn: TurnId,
         from: From,
-        heartbeat: Duration,
-        draining: CancellationToken,
+        limits: &ServerLimits,
+        handed_over: CancellationToken,
+        seat: Seat,
     ) -> Result<Self, ApiError> {
+        let gone = |error| match error {
+            // The catalog knows the turn, so it was there.
+            LogError::UnknownTurn { turn } => {
+                let message = format!("the events of turn `{turn}` are no longer kept");
+                let error = ApiError::gone("events_gone", message);
+                error.remedy("what was said is in its conversation: GET /v1/conversations")
+            }
+            error => error.into(),
+        };
         let (begins, after, ended) = match from {
             From::Snapshot => (Begins::WithSnapshot, 0, false),
-            From::After(0) => {
-                // Is it there?
-                log.read(turn.as_str(), 0, 1).await?;
-                (Begins::Plainly, 0, false)
-            }
-            From::After(after) => match log.read(turn.as_str(), after - 1, 1).await?.first() {
-                Some(record) if record.seq == after => (Begins::Plainly, after, record.kind == STREAM_END),
-                Some(_) | None => (Begins::WithResync, 0, false),
+            From::After(after) => match log.read(turn.as_str(), after.saturating_sub(1), 1).await {
+                Ok(records) => match (after, records.first()) {
+                    (0, _) => (Begins::Plainly, 0, false),
+                    (_, Some(record)) if record.seq == after => {
+                        (Begins::Plainly, after, record.kind == STREAM_END)
+                    }
+                    (_, Some(_) | None) => (Begins::WithResync, 0, false),
+                },
+                Err(LogError::Ahead { .. } | LogError::Merged { .. }) => (Begins::WithResync, 0, false),
+                Err(error) => return Err(gone(error)),
             },
         };
-        let now = Instant::now();
+        let (heartbeat, now) = (Duration::from_millis(limits.heartbeat_ms), Instant::now());
         Ok(Self {
             log,
             turn,
@@ -90,9 +118,11 @@ impl Viewer {
             after,
             ended,
             heartbeat,
-            silent_since: now,
+            gave: None,
+            alive: now,
             alarm: Box::pin(sleep_until(now + heartbeat)),
-            draining,
+            handed_over,
+            _seat: seat,
         })
     }
 
@@ -120,46 +150,48 @@ impl Viewer {
         if self.ended {
             return Ok(None);
         }
-        match self.begins {
-            Begins::Plainly => {}
-            Begins::WithSnapshot => {
-                let message = self.fold().await?;
-                return Ok(Some(Viewed::Snapshot(message)));
-            }
-            Begins::WithResync => {
-                let message = self.fold().await?;
-                return Ok(Some(Viewed::Resync(message)));
-            }
-        }
+        let stalled = self.gave.is_some_and(|gave| gave.elapsed() > STALLED);
         loop {
+            match self.begins {
+                Begins::Plainly => {}
+                Begins::WithSnapshot => return Ok(Some(Viewed::Snapshot(self.fold().await?))),
+                Begins::WithResync => return Ok(Some(Viewed::Resync(self.fold().await?))),
+            }
             let tail = match &mut self.tail {
                 Some(tail) => tail,
-                None => self.tail.insert(self.log.tail(self.turn.as_str(), self.after).await?),
+                None => match self.log.tail(self.turn.as_str(), self.after).await {
+                    Ok(tail) => self.tail.insert(tail),
+                    Err(LogError::Ahead { .. } | LogError::Merged { .. }) => {
+                        self.begins = Begins::WithResync;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                },
             };
             tokio::select! {
                 biased;
-                records = tail.next() => {
-                    let Some(records) = records? else {
+                records = tail.next() => match records {
+                    Ok(Some(records)) => return Ok(Some(self.give(records, stalled))),
+                    Ok(None) => {
                         self.ended = true;
                         return Ok(None);
-                    };
-                    if let Some(last) = records.last() {
-                        self.after = last.seq;
-                        self.ended = last.kind == STREAM_END;
                     }
-                    self.silent_since = Instant::now();
-                    return Ok(Some(Viewed::Records(records)));
-                }
-                () = self.draining.cancelled() => return Ok(None),
+                    // The turn has ended and was merged while this viewer was on its way.
+                    Err(LogError::Ahead { .. } | LogError::Merged { .. }) => {
+                        self.tail = None;
+                        self.begins = Begins::WithResync;
+                    }
+                    Err(error) => return Err(error),
+                },
+                () = self.handed_over.cancelled() => return Ok(None),
                 () = &mut self.alarm => {
                     // The alarm is not put off with every event, only looked at when it rings.
-                    let due = self.silent_since + self.heartbeat;
-                    let now = Instant::now();
+                    let (due, now) = (self.alive + self.heartbeat, Instant::now());
                     if due > now {
                         self.alarm.as_mut().reset(due);
                         continue;
                     }
-                    self.silent_since = now;
+                    self.alive = now;
                     self.alarm.as_mut().reset(now + self.heartbeat);
                     return Ok(Some(Viewed::Idle));
                 }
@@ -167,11 +199,25 @@ impl Viewer {
         }
     }
 
+    fn give(&mut self, records: Vec<Record>, stalled: bool) -> Viewed {
+        if let Some(last) = records.last() {
+            self.after = last.seq;
+            self.ended = last.kind == STREAM_END;
+        }
+        self.alive = Instant::now();
+        self.gave = Some(self.alive);
+        Viewed::Records(match stalled && records.len() >= MERGED_FROM {
+            true => merge_deltas(records),
+            false => records,
+        })
+    }
+
     async fn fold(&mut self) -> Result<Box<Message>, LogError> {
         let (message, ended) = message(&*self.log, &self.turn).await?;
         self.begins = Begins::Plainly;
         self.after = message.seq.0;
         self.ended = ended == Ended::Yes;
+        self.gave = Some(Instant::now());
         Ok(Box::new(message))
     }
 }
@@ -205,4 +251,13 @@ pub async fn message(log: &dyn Log, turn: &TurnId) -> Result<(Message, Ended), L
             }
         }
     }
+}
+
+/// Whether a turn has its last event in the log, whoever else knows it already.
+pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
+    let Err(LogError::Ahead { last_seq, .. }) = log.read(turn.as_str(), u64::MAX, 1).await else {
+        return false;
+    };
+    let last = log.read(turn.as_str(), last_seq.saturating_sub(1), 1).await;
+    last.is_ok_and(|records| records.first().is_some_and(|record| record.kind == STREAM_END))
 }

@@ -11,11 +11,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use throughline::config::ServerLimits;
 use throughline::engine::TurnId;
 use throughline::tools::{Effect, tool};
 use throughline::wire::Dialect;
 use throughline::{Approval, Event, Throughline, TurnRequest, Upstream};
-use throughline_server::{AppState, Principal, ServerLimits, router};
+use throughline_server::{AppState, Principal, router};
 use throughline_store::sqlite::{SqliteSettings, SqliteStore};
 use throughline_store::{BlobFolder, BlobLimits};
 use throughline_testkit::{self as testkit, Queue, UpstreamHandle};
@@ -49,9 +50,9 @@ pub struct Server {
     pub upstream: UpstreamHandle,
     app: Throughline,
     state: AppState,
+    _dir: tempfile::TempDir,
     weather: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
-    _folder: tempfile::TempDir,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -69,16 +70,16 @@ impl Server {
             runs.fetch_add(1, Ordering::SeqCst);
             async move { format!("{}: sunny", args.city) }
         });
-        let folder = tempfile::tempdir().unwrap();
-        let store =
-            SqliteStore::open(&folder.path().join("test.db"), SqliteSettings::default()).await.unwrap();
-        let blobs = BlobFolder::open(folder.path().join("blobs"), BlobLimits::default()).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let small = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
+        let store = SqliteStore::open(&dir.path().join("test.db"), small).await.unwrap();
+        let blobs = BlobFolder::open(dir.path().join("blobs"), BlobLimits::default()).await.unwrap();
         let app = Throughline::builder()
-            .log(Arc::new(store.clone()))
             .upstream(Upstream::new("test", Dialect::OpenaiChat, &url).unwrap())
             .model("m")
             .approval(Approval::AllowAll)
             .tool(today.effect(Effect::Read).agent_callable())
+            .log(Arc::new(store.clone()))
             .build()
             .unwrap();
         let state = AppState::new(app.clone(), Arc::new(store), blobs, ServerLimits::default());
@@ -86,7 +87,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let routes = router(state.clone()).layer(middleware::from_fn(ada));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        Self { address, upstream, app, state, weather, serving, _folder: folder }
+        Self { address, _dir: dir, upstream, app, state, weather, serving }
     }
 
     /// Runs a script of `clients/` to its end, which must be a good one.

@@ -1,32 +1,60 @@
-//! A server over a real socket, with a scripted upstream behind it.
+//! A server over a real socket, on a store in a file, with a scripted upstream behind it. It can be killed and started again.
 
 #![allow(dead_code, reason = "each test file uses its part")]
+
+mod sse;
+
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use sse::{Event, Events};
 
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
-use throughline::engine::RetryPolicy;
+use std::time::Duration;
+use tempfile::TempDir;
+use throughline::config::{ServerLimits, ServerSettings};
+use throughline::engine::{RetryPolicy, TurnLimits};
+use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::Dialect;
 use throughline::{Approval, Builder, Throughline, Upstream};
-use throughline_server::{AppState, Principal, ServerLimits, router};
-use throughline_store::sqlite::{SqliteSettings, SqliteStore};
+use throughline_server::{AppState, Principal, Server, router};
+use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore};
 use throughline_store::{BlobFolder, BlobLimits};
 use throughline_testkit::{self as testkit, Model, UpstreamHandle};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+/// Longer than anything in a test takes, on a machine that has other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+type Build = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
 
 /// A running server.
 pub struct TestServer {
     /// Where it listens.
     pub address: SocketAddr,
-    /// The model behind it.
+    /// The model behind it, which lives on when the server does not.
     pub upstream: UpstreamHandle,
     /// Its inside, to look at what no client can.
     pub state: AppState,
-    serving: JoinHandle<()>,
-    _folder: tempfile::TempDir,
+    dir: TempDir,
+    build: Build,
+    limits: ServerLimits,
+    /// It has a runtime of its own, which ends with everything in it, as a process does.
+    runtime: Process,
+    /// Wishes that it stops.
+    wish: mpsc::Sender<()>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Entry {
+    title: String,
 }
 
 impl TestServer {
@@ -35,30 +63,38 @@ impl TestServer {
         Self::start_with(model, |builder| builder, ServerLimits::default()).await
     }
 
+    /// The same, and whoever looks on is asked before something is written.
+    pub async fn start_asking(model: impl Model) -> Self {
+        Self::start_with(model, |builder| builder.approval(Approval::Ask), ServerLimits::default()).await
+    }
+
     /// With an application and limits of one's own.
     pub async fn start_with(
         model: impl Model,
-        build: impl FnOnce(Builder) -> Builder,
+        build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
         limits: ServerLimits,
     ) -> Self {
         let upstream = testkit::Upstream::start(model).await.unwrap();
-        let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::Dialect::OpenaiChat));
-        let builder = Throughline::builder()
-            .upstream(at.unwrap())
-            .model("m")
-            .approval(Approval::AllowAll)
-            .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
-        let folder = tempfile::tempdir().unwrap();
-        let store =
-            SqliteStore::open(&folder.path().join("test.db"), SqliteSettings::default()).await.unwrap();
-        let blobs = BlobFolder::open(folder.path().join("blobs"), BlobLimits::default()).await.unwrap();
-        let app = build(builder.log(Arc::new(store.clone()))).build().unwrap();
-        let state = AppState::new(app, Arc::new(store), blobs, limits);
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let app = router(state.clone()).layer(middleware::from_fn(whoever_says_so));
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, upstream, state, serving, _folder: folder }
+        let dir = tempfile::tempdir().unwrap();
+        let build: Build = Arc::new(build);
+        let (runtime, address, state, wish) = begin(dir.path(), &upstream, &build, limits).await;
+        Self { address, upstream, state, dir, build, limits, runtime, wish }
+    }
+
+    /// Ends it as `kill -9` does, and starts another one on the same store, at another address.
+    pub async fn restart(mut self) -> Self {
+        self.runtime.end();
+        let Self { upstream, state, dir, build, limits, .. } = self;
+        drop(state);
+        let (runtime, address, state, wish) = begin(dir.path(), &upstream, &build, limits).await;
+        Self { address, upstream, state, dir, build, limits, runtime, wish }
+    }
+
+    /// Asks it to stop, with so much time for its turns.
+    pub async fn drain(&self, time: Duration) -> throughline_server::hub::Drained {
+        let drained = self.state.hub.drain(time).await;
+        let _ = self.wish.send(()).await;
+        drained
     }
 
     /// `http://127.0.0.1:<port>` and this path.
@@ -77,11 +113,135 @@ impl TestServer {
         headers.insert("x-test-user", user.parse().unwrap());
         reqwest::Client::builder().default_headers(headers).no_proxy().build().unwrap()
     }
+
+    /// Posts JSON as `ada`: the status and the answer.
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        answered(self.client().post(self.url(path)).json(&body)).await
+    }
+
+    /// Gets as `ada`: the status and the answer.
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        answered(self.client().get(self.url(path))).await
+    }
+
+    /// Starts a turn as `ada`, and its id.
+    pub async fn turn(&self, body: Value) -> String {
+        let (status, started) = self.post("/v1/turns", body).await;
+        assert_eq!(status, 201, "{started}");
+        started["turn_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts a turn as `ada` that says this.
+    pub async fn say(&self, text: &str) -> String {
+        self.turn(saying(text)).await
+    }
+
+    /// Follows a turn as `ada` from behind an event.
+    pub async fn follow(&self, turn: &str, after: u64) -> Events {
+        let request = self.client().get(self.url(&format!("/v1/turns/{turn}/events?after={after}")));
+        Events::of(request.send().await.unwrap())
+    }
 }
 
-impl Drop for TestServer {
+/// A runtime that ends as a process does: everything in it stops where it is.
+struct Process(Option<Runtime>);
+
+impl Process {
+    fn end(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.end();
+    }
+}
+
+/// A request's body that says this.
+pub fn saying(text: &str) -> Value {
+    json!({"input": [{"type": "text", "text": text}]})
+}
+
+/// Sends a request: the status and the answer, `null` if that is no JSON.
+pub async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+async fn begin(
+    dir: &Path,
+    upstream: &UpstreamHandle,
+    build: &Build,
+    limits: ServerLimits,
+) -> (Process, SocketAddr, AppState, mpsc::Sender<()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::Dialect::OpenaiChat));
+    let (dir, build, at) = (dir.to_owned(), build.clone(), at.unwrap());
+    let (wish, wishes) = mpsc::channel(2);
+    let begun = runtime.spawn(async move {
+        let store = opened(&dir.join("test.db")).await;
+        let blobs = BlobFolder::open(dir.join("blobs"), BlobLimits::default()).await.unwrap();
+        let builder = Throughline::builder()
+            .upstream(at)
+            .model("m")
+            .log(Arc::new(store.clone()))
+            .tool(
+                tool("weather.today", "Weather", |_: NoArguments, _| async { "sunny" })
+                    .effect(Effect::Read)
+                    .agent_callable(),
+            )
+            .tool(
+                tool("calendar.add", "Adds an entry", |args: Entry, _| async move {
+                    format!("added {}", args.title)
+                })
+                .effect(Effect::Write)
+                .agent_callable(),
+            )
+            .tool(tool("queue.wait", "Waits", wait).effect(Effect::Read).agent_callable())
+            .approval(Approval::AllowAll)
+            .limits(TurnLimits { cancel_grace_ms: 1_000, ..TurnLimits::default() })
+            .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
+        let app = build(builder).build().unwrap();
+        let state = AppState::new(app, Arc::new(store), blobs, limits);
+        state.hub.resume_open().await.unwrap();
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = Server::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
+        let address = bound.address();
+        let app = router(state.clone()).layer(middleware::from_fn(whoever_says_so));
+        tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
+        (address, state)
+    });
+    let (address, state) = begun.await.unwrap();
+    (Process(Some(runtime)), address, state, wish)
+}
+
+/// Until it is stopped.
+async fn wait(_: NoArguments, context: ToolContext) -> &'static str {
+    context.cancellation().cancelled().await;
+    "stopped"
+}
+
+/// The server before lets go of the file in a moment.
+async fn opened(path: &Path) -> SqliteStore {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        match SqliteStore::open(
+            path,
+            SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() },
+        )
+        .await
+        {
+            Ok(store) => return store,
+            Err(OpenError::InUse { .. }) if tokio::time::Instant::now() < until => {
+                tokio::task::yield_now().await
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -1,0 +1,87 @@
+//! Tools that a page or app runs itself, declared without a WebSocket. // R: L2
+
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{Json, Path};
+use crate::principal::Principal;
+use crate::state::AppState;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use throughline::{CLIENT_GRACE_DEFAULT, ClientError, ClientTool};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Longest id of a client, in bytes.
+const CLIENT_ID_BYTES_MAX: usize = 128;
+
+/// `/v1/clients/{client_id}/tools`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(declare))
+}
+
+/// What a client can do.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeclareTools {
+    /// Its tools: `{name, title?, description?, input_schema?, effect?, timeout_ms?}`. Names are `client.<name>`, or
+    /// `live2d.<name>` for an avatar.
+    #[schema(value_type = Vec<Object>)]
+    pub tools: Vec<ClientTool>,
+}
+
+/// They are declared.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Declared {
+    /// Which client.
+    pub client_id: String,
+    /// How many tools it has now.
+    pub tools: usize,
+    /// Say it again before this time is over, in milliseconds, or they are no longer offered.
+    pub valid_ms: u64,
+}
+
+/// Declare the tools that a client runs.
+///
+/// They are offered in turns of the same user that begin from now on. A call is offered by its `tool_start` event, which
+/// names the client; answer it with `POST /v1/turns/{turn_id}/calls/{tool_id}/result`.
+#[utoipa::path(put, path = "/v1/clients/{client_id}/tools", tag = "clients", request_body = DeclareTools,
+    params(("client_id" = String, Path, description = "An id of the client's own choice")),
+    responses(
+        (status = 200, description = "They are offered from now on", body = Declared),
+        (status = 400, description = "They cannot be declared so", body = ErrorBody),
+        (status = 409, description = "The id is somebody else's", body = ErrorBody),
+    ))]
+async fn declare(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(client_id): Path<String>,
+    Json(body): Json<DeclareTools>,
+) -> Result<axum::Json<Declared>, ApiError> {
+    check_id(&client_id)?;
+    let tools = body.tools.len();
+    // Nothing comes by this connection: it is lost at once, and its time begins to run.
+    drop(state.app.connect_client(client_id.as_str(), Some(principal.user), body.tools).map_err(refused)?);
+    let valid_ms = u64::try_from(CLIENT_GRACE_DEFAULT.as_millis()).unwrap_or(u64::MAX);
+    Ok(axum::Json(Declared { client_id, tools, valid_ms }))
+}
+
+/// Whether a client may call itself so.
+pub fn check_id(client_id: &str) -> Result<(), ApiError> {
+    match client_id.len() {
+        1..=CLIENT_ID_BYTES_MAX => Ok(()),
+        _ => {
+            let message = format!("a client's id has 1 to {CLIENT_ID_BYTES_MAX} bytes");
+            Err(ApiError::bad_request("invalid_value", message).param("client_id"))
+        }
+    }
+}
+
+/// Why tools cannot be declared.
+pub fn refused(error: ClientError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        ClientError::NotYours { .. } => ApiError::conflict("client_id_taken", message).param("client_id"),
+        ClientError::TooMany { .. } => ApiError::bad_request("too_many_tools", message).param("tools"),
+        _ => ApiError::bad_request("invalid_tool", message).param("tools"),
+    }
+}

@@ -1,0 +1,60 @@
+//! Several turns over one WebSocket: the same events, with `turn_id` and `seq` in each. // R: E2
+
+mod closing;
+mod ops;
+mod session;
+
+use crate::error::ApiError;
+use crate::net::Connection;
+use crate::principal::Principal;
+use crate::state::AppState;
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::response::Response;
+use http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The subprotocol that is spoken.
+pub const PROTOCOL: &str = "throughline.v1";
+/// What may wait inside for a socket that is full, in bytes, beside the message that is being sent.
+const WRITE_BUFFER_BYTES_MAX: usize = 128 << 10;
+
+/// `/v1/ws`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(connect))
+}
+
+/// A WebSocket for several turns: subprotocol `throughline.v1`, operations and answers as JSON texts.
+#[utoipa::path(get, path = "/v1/ws", tag = "turns", responses(
+    (status = 101, description = "The connection is a WebSocket now"),
+    (status = 400, description = "It asked for no WebSocket, or for another subprotocol", body = crate::error::ErrorBody),
+    (status = 426, description = "It asked for no WebSocket", body = crate::error::ErrorBody),
+))]
+async fn connect(
+    State(state): State<AppState>,
+    principal: Principal,
+    connection: Option<Extension<Connection>>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let upgrade = upgrade.map_err(|rejection| {
+        ApiError::new(StatusCode::UPGRADE_REQUIRED, "no_websocket", rejection.body_text())
+            .remedy("connect with a WebSocket client, or use GET /v1/turns/{turn_id}/events")
+    })?;
+    let other = upgrade.requested_protocols().next().is_some();
+    let upgrade = upgrade
+        .max_frame_size(state.limits.socket_frame_bytes_max as usize)
+        .max_message_size(state.limits.socket_message_bytes_max as usize)
+        // Each event goes out by itself and at once.
+        .write_buffer_size(0)
+        .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX + state.limits.socket_message_bytes_max as usize)
+        .protocols([PROTOCOL]);
+    if other && upgrade.selected_protocol().is_none() {
+        let message = format!("none of the subprotocols that were offered is `{PROTOCOL}`");
+        return Err(ApiError::bad_request("unknown_subprotocol", message).param("Sec-WebSocket-Protocol"));
+    }
+    let cut = super::events::cut_of(connection);
+    Ok(upgrade.on_upgrade(move |socket| session::run(state, principal, socket, cut)))
+}

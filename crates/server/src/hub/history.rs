@@ -1,0 +1,99 @@
+//! What was said before a turn: the way through its conversation, as what each turn on it adds. R: S4
+
+use super::Hub;
+use crate::error::ApiError;
+use std::collections::VecDeque;
+use throughline::{Event, StoredTurn, Throughline};
+use throughline_engine::{Beside, Seq};
+use throughline_store::LogError;
+use throughline_store::catalog::{Parent, PathTurn};
+use throughline_wire::Message;
+
+/// Records read at once to fold them.
+const RECORDS_PER_READ: usize = 1_024;
+
+/// Why there is no history.
+pub(super) enum NoHistory {
+    /// A turn of it still runs, so that nobody knows what it will add.
+    Running(String),
+    /// Anything else.
+    Error(ApiError),
+}
+
+impl<E: Into<ApiError>> std::convert::From<E> for NoHistory {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl Hub {
+    /// What was said up to a turn, or up to an event of it; `None` = nothing.
+    pub(super) async fn history(
+        &self,
+        user: &str,
+        parent: Option<&Parent>,
+    ) -> Result<Vec<Message>, NoHistory> {
+        let Some(parent) = parent else { return Ok(Vec::new()) };
+        let mut path = VecDeque::from(self.0.catalog.path(user, &parent.turn_id).await?);
+        let Some(last) = path.back_mut() else {
+            return Err(ApiError::not_found("turn", &parent.turn_id).param("parent_id").into());
+        };
+        last.cut_at = parent.seq;
+        let mut history = Vec::new();
+        for turn in path {
+            history.extend(self.adds(user, turn).await?);
+        }
+        Ok(history)
+    }
+
+    /// What was said before a turn that exists.
+    pub(super) async fn history_before(&self, user: &str, turn: &str) -> Result<Vec<Message>, NoHistory> {
+        let mut path = self.0.catalog.path(user, turn).await?;
+        path.pop();
+        let mut history = Vec::new();
+        for turn in path {
+            history.extend(self.adds(user, turn).await?);
+        }
+        Ok(history)
+    }
+
+    async fn adds(&self, user: &str, turn: PathTurn) -> Result<Vec<Message>, NoHistory> {
+        match (turn.cut_at, turn.adds) {
+            (Some(seq), _) => Ok(self.adds_up_to(user, &turn.id, Seq(seq)).await?),
+            (None, Some(adds)) => Ok(serde_json::from_str(&adds).map_err(ApiError::internal)?),
+            (None, None) => Err(NoHistory::Running(turn.id)),
+        }
+    }
+
+    /// What a turn had added when an event of it happened. A turn that runs can be forked.
+    async fn adds_up_to(&self, user: &str, turn: &str, seq: Seq) -> Result<Vec<Message>, ApiError> {
+        let inner = &self.0;
+        let row = inner.catalog.turn(user, turn).await?.ok_or_else(|| ApiError::not_found("turn", turn))?;
+        let stored: StoredTurn = serde_json::from_str(&row.stored).map_err(ApiError::internal)?;
+        let events = self.events_up_to(turn, seq).await?;
+        if events.last().is_none_or(|last| last.seq < seq) {
+            let message = format!("turn `{turn}` has no event {}", seq.0);
+            return Err(ApiError::bad_request("no_such_event", message).param("parent_seq"));
+        }
+        let mut beside = Vec::new();
+        for kept in inner.log.read_beside(turn).await? {
+            let state = serde_json::from_slice(&kept.payload).map_err(ApiError::internal)?;
+            beside.push(Beside { step: kept.step, state });
+        }
+        Ok(Throughline::adds(&stored, &events, &beside, Some(seq)))
+    }
+
+    async fn events_up_to(&self, turn: &str, seq: Seq) -> Result<Vec<Event>, LogError> {
+        let (mut events, mut after) = (Vec::new(), 0);
+        while after < seq.0 {
+            let records = self.0.log.read(turn, after, RECORDS_PER_READ).await?;
+            let Some(last) = records.last() else { break };
+            after = last.seq;
+            // A reader ignores what it does not know.
+            let read =
+                records.iter().filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok());
+            events.extend(read);
+        }
+        Ok(events)
+    }
+}

@@ -1,0 +1,91 @@
+//! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready. R: S2, S3
+
+use super::history::NoHistory;
+use super::{Hub, OnDisconnect};
+use futures_util::StreamExt;
+use futures_util::stream;
+use std::sync::atomic::Ordering;
+use throughline::{HistoryOf, StoredTurn};
+use throughline_engine::TurnId;
+use throughline_store::StoreError;
+use throughline_store::catalog::OpenTurn;
+
+/// Turns that are read and begun again beside each other.
+const AT_ONCE: usize = 16;
+
+/// What became of turns that were open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resumed {
+    /// Those that go on, or had ended without anyone keeping their end.
+    pub turns: usize,
+    /// Those that cannot be gone on with here: a later release wrote them, or they cannot be read.
+    pub left: usize,
+}
+
+enum Became {
+    Resumed,
+    Left,
+}
+
+impl Hub {
+    /// Goes on with every turn that has no end. Called once, when the server starts; until it returns,
+    /// [`is_ready`](Self::is_ready) says no.
+    ///
+    /// # Errors
+    /// The catalog cannot be read.
+    pub async fn resume_open(&self) -> Result<Resumed, StoreError> {
+        let open = self.0.catalog.open_turns().await?;
+        let became: Vec<Became> =
+            stream::iter(open).map(|turn| self.resume(turn)).buffer_unordered(AT_ONCE).collect().await;
+        let left = became.iter().filter(|became| matches!(became, Became::Left)).count();
+        self.0.ready.store(true, Ordering::Release);
+        Ok(Resumed { turns: became.len() - left, left })
+    }
+
+    async fn resume(&self, open: OpenTurn) -> Became {
+        let OpenTurn { id, user, conversation_id, stored } = open;
+        let turn_id = TurnId::new(id.as_str());
+        let stored: StoredTurn = match serde_json::from_str(&stored) {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::error!(turn_id = id, %error, "a turn that was running cannot be read: it counts as interrupted");
+                self.write_end(&user, &turn_id, Self::interrupted()).await;
+                return Became::Left;
+            }
+        };
+        let history = match stored.history {
+            HistoryOf::Turn => Vec::new(),
+            HistoryOf::Conversation => match self.history_before(&user, &id).await {
+                Ok(history) => history,
+                Err(NoHistory::Running(before)) => {
+                    tracing::error!(
+                        turn_id = id,
+                        before,
+                        "a turn that was running follows one without an end"
+                    );
+                    return Became::Left;
+                }
+                Err(NoHistory::Error(error)) => {
+                    tracing::error!(
+                        turn_id = id,
+                        error = error.message,
+                        "what was said before a turn cannot be read"
+                    );
+                    return Became::Left;
+                }
+            },
+        };
+        let (hooks, ends) = self.hooks(&user, conversation_id);
+        match self.0.app.resume(stored, history, hooks).await {
+            Ok(turn) => {
+                // Who looked at it before comes back within seconds, or does not: that nobody looks now says nothing.
+                self.take_in(&user, turn, OnDisconnect::Continue, ends);
+                Became::Resumed
+            }
+            Err(error) => {
+                tracing::error!(turn_id = id, %error, "a turn that was running cannot be gone on with");
+                Became::Left
+            }
+        }
+    }
+}

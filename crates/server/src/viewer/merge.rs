@@ -1,0 +1,128 @@
+//! Fewer events for a viewer that is behind: adjacent deltas of one block become one. Nothing else may be joined, and what
+//! they add up to stays the same.
+
+use throughline::Event;
+use throughline_store::Record;
+
+/// Kinds of which neighbours may be joined.
+const DELTAS: [&str; 4] = ["content_delta", "thinking", "tool_input_delta", "tool_progress"];
+
+/// Joins adjacent deltas of one block. A joined record has the number of its last event, so that whoever has it resumes in
+/// the right place. Records that stand alone are not touched, nor looked into.
+pub fn merge_deltas(records: Vec<Record>) -> Vec<Record> {
+    let mut merged = Vec::with_capacity(records.len());
+    let mut run: Vec<Record> = Vec::new();
+    for record in records {
+        let goes_on = run.last().is_none_or(|last| last.kind == record.kind);
+        if !goes_on || !DELTAS.contains(&record.kind.as_ref()) {
+            join(&mut run, &mut merged);
+        }
+        match DELTAS.contains(&record.kind.as_ref()) {
+            true => run.push(record),
+            false => merged.push(record),
+        }
+    }
+    join(&mut run, &mut merged);
+    merged
+}
+
+fn join(run: &mut Vec<Record>, merged: &mut Vec<Record>) {
+    let joined = match run.len() {
+        0 | 1 => None,
+        _ => joined(run),
+    };
+    match joined {
+        Some(joined) => {
+            merged.extend(joined);
+            run.clear();
+        }
+        // What cannot be read is passed on as it is.
+        None => merged.append(run),
+    }
+}
+
+fn joined(run: &[Record]) -> Option<Vec<Record>> {
+    let first = run.first()?;
+    let events: Vec<Event> =
+        run.iter().map(|record| serde_json::from_slice(&record.payload)).collect::<Result<_, _>>().ok()?;
+    let events = throughline_engine::merge_deltas(events);
+    let record = |event: &Event| {
+        let payload = serde_json::to_vec(event).ok()?;
+        Some(Record::new(event.seq.0, first.kind.clone(), first.durability, payload))
+    };
+    events.iter().map(record).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use throughline::engine::{Millis, Progress, Seq, TurnId};
+    use throughline::{EventKind, Message};
+    use throughline_store::Durability;
+
+    fn kind() -> impl Strategy<Value = EventKind> {
+        let text = "[a-zé漢\"\\\\\n]{0,4}";
+        prop_oneof![
+            text.prop_map(|text| EventKind::ContentDelta { text }),
+            text.prop_map(|text| EventKind::Thinking { text }),
+            text.prop_map(|delta| EventKind::ToolInputDelta { delta }),
+            text.prop_map(|text| EventKind::ToolProgress(Progress {
+                output_delta: Some(text),
+                ..Progress::default()
+            })),
+            Just(EventKind::ToolProgress(Progress { progress: Some(0.5), ..Progress::default() })),
+            Just(EventKind::BlockEnd),
+            Just(EventKind::ToolInputReset),
+        ]
+    }
+
+    fn records(kinds: Vec<(EventKind, u32)>) -> Vec<Record> {
+        let opened = [
+            r#"{"type":"stream_start","v":1,"message_id":"m","agent":"a","mode":"native","input":[],"turn_id":"t","seq":1,"timestamp":1}"#,
+            r#"{"type":"block_start","kind":"text","block":0,"turn_id":"t","seq":2,"timestamp":1}"#,
+            r#"{"type":"block_start","kind":"thinking","block":1,"turn_id":"t","seq":3,"timestamp":1}"#,
+            r#"{"type":"tool_use","tool_name":"x.y","wire_name":"x_y","effect":"read","status":"preparing","slot":0,"position":0,"block":2,"tool_id":"t.1","turn_id":"t","seq":4,"timestamp":1}"#,
+        ];
+        let opened =
+            opened.iter().zip(1..).map(|(text, seq)| Record::new(seq, "x", Durability::Process, *text));
+        let grown = kinds.into_iter().zip(5..).map(|((kind, block), seq)| {
+            let tool_id = (block == 2).then(|| "t.1".into());
+            let timestamp: Millis = 1;
+            let (turn_id, seq) = (TurnId::new("t"), Seq(seq));
+            let event = Event { turn_id, seq, timestamp, step: None, block: Some(block), tool_id, kind };
+            let payload = serde_json::to_vec(&event).unwrap();
+            let name = serde_json::to_value(&event).unwrap()["type"].as_str().unwrap().to_owned();
+            Record::new(event.seq.0, name, Durability::Process, payload)
+        });
+        opened.chain(grown).collect()
+    }
+
+    fn fold(records: &[Record]) -> Message {
+        let events: Vec<Event> =
+            records.iter().map(|record| serde_json::from_slice(&record.payload).unwrap()).collect();
+        Message::of(&events)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn what_is_merged_adds_up_to_the_same(kinds in prop::collection::vec((kind(), 0u32..3), 0..40)) {
+            let whole = records(kinds);
+            let merged = merge_deltas(whole.clone());
+            prop_assert!(merged.len() <= whole.len());
+            prop_assert_eq!(merged.last().map(|last| last.seq), whole.last().map(|last| last.seq));
+            prop_assert!(merged.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+            prop_assert_eq!(fold(&merged), fold(&whole));
+            prop_assert_eq!(merge_deltas(merged.clone()), merged);
+        }
+    }
+
+    #[test]
+    fn a_run_of_text_becomes_one_event_with_the_last_number() {
+        let text = |text: &str| (EventKind::ContentDelta { text: text.to_owned() }, 0);
+        let merged = merge_deltas(records(vec![text("a"), text("b"), (EventKind::BlockEnd, 0), text("c")]));
+        let numbers: Vec<u64> = merged.iter().map(|record| record.seq).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 6, 7, 8]);
+    }
+}

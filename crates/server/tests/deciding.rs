@@ -1,0 +1,92 @@
+//! What is said to a running turn over HTTP: answers, messages, results of client-side tools. // R: A2, A4, L2, T14
+
+mod support;
+
+use serde_json::json;
+use support::{TestServer, answered, saying};
+use throughline_testkit::{Queue, Script};
+
+#[tokio::test]
+async fn one_viewer_answers_and_the_other_watches() {
+    let asking = Queue::new([
+        Script::new().call("calendar_add", json!({"title": "tea"})),
+        Script::new().say("Noted."),
+    ]);
+    let server = TestServer::start_asking(asking).await;
+    let turn = server.say("Hi").await;
+    let (mut one, mut two) = (server.follow(&turn, 0).await, server.follow(&turn, 0).await);
+    let asked = one.until("approval_request").await;
+    let question = asked.last().unwrap().data["approval_id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/turns/{turn}/approvals/{question}");
+    let deny = json!({"decision": "deny", "reason": "not today"});
+    let eve = server.client_of("eve").post(server.url(&path)).json(&deny);
+    assert_eq!(answered(eve).await.0, 404, "another user cannot answer");
+    assert_eq!(server.post(&path, json!({"decision": "perhaps"})).await.0, 400);
+    assert_eq!(
+        server.post(&format!("/v1/turns/{turn}/approvals/none"), deny.clone()).await.0,
+        202,
+        "not asked yet"
+    );
+    assert_eq!(server.post(&path, deny.clone()).await.0, 200);
+    assert_eq!(server.post(&path, deny).await.0, 200, "the same again");
+    assert_eq!(server.post(&path, json!({"decision": "approve"})).await.0, 409);
+    let (one, two) = (one.rest().await, two.rest().await);
+    let resolved =
+        two.iter().find(|event| event.name == "approval_resolved").expect("seen in the other window");
+    assert_eq!((&resolved.data["decision"], &resolved.data["by"]), (&json!("deny"), &json!("ada")));
+    assert_eq!(one, two[two.len() - one.len()..]);
+}
+
+#[tokio::test]
+async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
+    let waits = Queue::new([Script::new().call("queue_wait", json!({})), Script::new().say("Both.")]);
+    let server = TestServer::start(waits).await;
+    let turn = server.say("Hi").await;
+    let mut viewer = server.follow(&turn, 0).await;
+    let call = viewer.until("tool_start").await.last().unwrap().data["tool_id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/turns/{turn}/messages");
+    let (status, first) = server.post(&path, saying("And this")).await;
+    assert_eq!(status, 202, "{first}");
+    let (_, second) = server.post(&path, saying("Not this")).await;
+    let (_, queued) = server.get(&path).await;
+    assert_eq!(queued["messages"].as_array().unwrap().len(), 2);
+    let second = format!("{path}/{}", second["id"].as_str().unwrap());
+    let (status, back) = answered(server.client().delete(server.url(&second))).await;
+    assert_eq!((status, &back["input"][0]["text"]), (200, &json!("Not this")));
+    assert_eq!(answered(server.client().delete(server.url(&second))).await.0, 409);
+    let cancelled = server.post(&format!("/v1/turns/{turn}/calls/{call}/cancel"), json!({})).await;
+    assert_eq!((cancelled.0, cancelled.1["status"].as_str()), (202, Some("cancelling")));
+    assert_eq!(server.post(&format!("/v1/turns/{turn}/calls/none/cancel"), json!({})).await.0, 404);
+    let rest = viewer.rest().await;
+    let said: Vec<_> = rest.iter().filter(|event| event.name == "user_message").collect();
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].data["id"], first["id"]);
+    assert_eq!(server.post(&path, saying("Too late")).await.0, 409);
+}
+
+#[tokio::test]
+async fn a_client_runs_its_own_tool() {
+    let calls = Queue::new([Script::new().call("client_open", json!({})), Script::new().say("Open.")]);
+    let server = TestServer::start(calls).await;
+    let declare = |name: &str| {
+        let tools = json!({"tools": [{"name": name, "description": "Opens it", "effect": "read"}]});
+        server.client().put(server.url("/v1/clients/page-1/tools")).json(&tools)
+    };
+    assert_eq!(answered(declare("rm")).await.0, 400, "not a client's name");
+    assert_eq!(answered(declare("client.open")).await.0, 200);
+    let turn = server.say("Hi").await;
+    let mut viewer = server.follow(&turn, 0).await;
+    let offered = viewer.until("tool_start").await.last().unwrap().clone();
+    assert_eq!(offered.data["client_id"], "page-1");
+    let path = format!("/v1/turns/{turn}/calls/{}/result", offered.data["tool_id"].as_str().unwrap());
+    let result = json!({"status": "success", "output": "it is open"});
+    let eve = server.client_of("eve").post(server.url(&path)).json(&result);
+    assert_eq!(answered(eve).await.0, 404);
+    assert_eq!(server.post(&path, result.clone()).await.0, 200);
+    assert_eq!(server.post(&path, result.clone()).await.0, 409, "the first one counts");
+    let unknown = format!("/v1/turns/{turn}/calls/none/result");
+    assert_eq!(server.post(&unknown, result).await.0, 404);
+    let rest = viewer.rest().await;
+    let ended = rest.iter().find(|event| event.name == "tool_result").unwrap();
+    assert_eq!(ended.data["output"], "it is open");
+}

@@ -1,0 +1,100 @@
+//! Reads an event stream as strictly as the strictest client: LF only, one line of data, ids that are numbers.
+
+use super::PATIENCE;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// One event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub id: u64,
+    pub name: String,
+    pub data: Value,
+}
+
+/// An open stream. Dropping it is closing the connection.
+pub struct Events {
+    pub status: u16,
+    body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    buffer: String,
+    /// Comments and `retry` so far.
+    pub comments: Vec<String>,
+    /// How the stream ended, once it has.
+    pub broken: bool,
+}
+
+impl Events {
+    pub fn of(response: reqwest::Response) -> Self {
+        let status = response.status().as_u16();
+        let body = response.bytes_stream().boxed();
+        Self { status, body, buffer: String::new(), comments: Vec::new(), broken: false }
+    }
+
+    /// The next event; `None` at the end of the stream.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            while let Some(end) = self.buffer.find("\n\n") {
+                let frame: String = self.buffer.drain(..end + 2).collect();
+                assert!(!frame.contains('\r'), "LF only: {frame:?}");
+                if let Some(event) = self.read(frame.trim_end_matches('\n')) {
+                    return Some(event);
+                }
+            }
+            match timeout(PATIENCE, self.body.next()).await.expect("an event in time") {
+                Some(Ok(bytes)) => {
+                    self.buffer.push_str(std::str::from_utf8(&bytes).expect("frames cut between characters"))
+                }
+                Some(Err(_)) => {
+                    self.broken = true;
+                    return None;
+                }
+                None => {
+                    assert_eq!(self.buffer, "", "a whole frame");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, frame: &str) -> Option<Event> {
+        let (mut id, mut name, mut data) = (None, None, None);
+        for line in frame.split('\n') {
+            match line.split_once(": ") {
+                Some(("id", text)) => assert!(id.replace(text.parse().unwrap()).is_none(), "{frame}"),
+                Some(("event", text)) => assert!(name.replace(text.to_owned()).is_none(), "{frame}"),
+                Some(("data", text)) => {
+                    assert!(data.replace(serde_json::from_str(text).unwrap()).is_none(), "{frame}")
+                }
+                _ => self.comments.push(line.to_owned()),
+            }
+        }
+        let data: Value = data?;
+        let event = Event { id: id.expect("an id"), name: name.expect("a name"), data };
+        assert_eq!(event.data["type"], event.name.as_str());
+        Some(event)
+    }
+
+    /// All events up to the end of the stream.
+    pub async fn rest(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+
+    /// The events up to the first of this name.
+    pub async fn until(&mut self, name: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            let found = event.name == name;
+            events.push(event);
+            if found {
+                return events;
+            }
+        }
+        panic!("no `{name}` in {events:#?}");
+    }
+}
