@@ -4,7 +4,7 @@ use crate::hub::Hub;
 use std::ops::Deref;
 use std::sync::Arc;
 use throughline::Throughline;
-use throughline::config::ServerLimits;
+use throughline::config::{Render, ServerLimits};
 use throughline_store::{BlobFolder, Catalog, Log};
 
 /// Everything that a handler may use. Cheap to clone; all clones are one.
@@ -25,6 +25,8 @@ pub struct Parts {
     pub hub: Hub,
     /// The bounds of what one request, viewer or user may take.
     pub limits: ServerLimits,
+    /// How tools are shown in chat completions whose client does not say.
+    pub render: Render,
 }
 
 impl AppState {
@@ -32,7 +34,16 @@ impl AppState {
     pub fn new(app: Throughline, catalog: Arc<dyn Catalog>, blobs: BlobFolder, limits: ServerLimits) -> Self {
         let log = app.log().clone();
         let hub = Hub::new(app.clone(), catalog.clone(), limits);
-        Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits }))
+        Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits, render: Render::None }))
+    }
+
+    /// The same with another default of how tools are shown in chat completions.
+    #[must_use]
+    pub fn rendering(&self, render: Render) -> Self {
+        let Parts { app, log, catalog, blobs, hub, limits, .. } = &**self;
+        let (app, log, catalog) = (app.clone(), log.clone(), catalog.clone());
+        let (blobs, hub, limits) = (blobs.clone(), hub.clone(), *limits);
+        Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits, render }))
     }
 }
 

@@ -10,22 +10,18 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::TestServer;
-use throughline::engine::{ApprovalId, CallStatus, Decision, TurnId};
+use throughline::config::ServerLimits;
+use throughline::engine::{CallStatus, TurnId};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{Approval, Builder, EventKind, TurnStatus};
-use throughline_server::hub::Standing;
 use throughline_server::viewer::{From, Viewed};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{CallMove, ErrorMove, Model, Move, Queue, Script, Seen};
 
-/// `weather.today` reads, `note.write` writes.
+/// `note.write` writes; `weather.today` is there already.
 fn tools(builder: Builder) -> Builder {
-    let weather = tool("weather.today", "Today's weather", |_: NoArguments, _| async { "sunny" });
     let note = tool("note.write", "Writes a note", |_: NoArguments, _| async { "written" });
-    builder
-        .prompt("You are short.")
-        .tool(weather.effect(Effect::Read).agent_callable())
-        .tool(note.effect(Effect::Write).agent_callable())
+    builder.prompt("You are short.").tool(note.effect(Effect::Write).agent_callable())
 }
 
 async fn serve(model: impl Model) -> TestServer {
@@ -324,7 +320,7 @@ async fn a_client_that_goes_away_stops_its_turn() {
 
 #[tokio::test]
 async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while_it_does_not() {
-    let limits = throughline::config::ServerLimits { heartbeat_ms: 20, ..Default::default() };
+    let limits = ServerLimits { heartbeat_ms: 20, ..ServerLimits::default() };
     let server = TestServer::start_with(Queue::new([Script::new().then(Move::Stall)]), tools, limits).await;
     let response = post(&server, asking(json!({}))).await;
     until(": hb ", response).await;
@@ -355,13 +351,9 @@ async fn a_question_holds_the_stream_open_until_it_is_answered() {
     let text = String::from_utf8(bytes.clone()).unwrap();
     let at = text.find(r#""answer_url":""#).unwrap() + r#""answer_url":""#.len();
     let url = &text[at..at + text[at..].find('"').unwrap()];
-    let (turn, question) =
-        url.strip_prefix("/v1/turns/").and_then(|rest| rest.split_once("/approvals/")).unwrap();
-    let Standing::Running(control) = server.state.hub.control("ada", &TurnId::new(turn)).await.unwrap()
-    else {
-        panic!("the turn is over")
-    };
-    let _ = control.answer(ApprovalId::new(question), Decision::Approve, None).await;
+    let answered =
+        server.client().post(server.url(url)).json(&json!({"decision": "approve"})).send().await.unwrap();
+    assert!(answered.status().is_success(), "{url}: {}", answered.status());
     while let Some(more) = body.next().await {
         bytes.extend(more.unwrap());
     }
@@ -413,4 +405,27 @@ async fn without_streaming_what_is_allowed_runs() {
     let body: Value = post(&server, asking(json!({"stream": false}))).await.json().await.unwrap();
     assert_eq!(body["choices"][0]["message"]["content"], "written");
     assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+/// The wait is in the log: a server that was killed meanwhile goes on with it. // R: S2
+#[tokio::test]
+async fn a_turn_waits_for_its_client_over_a_restart() {
+    let server = serve(Queue::new(mixed())).await;
+    let first = answer(&server, json!({"tools": clock()})).await;
+    let server = server.restart().await;
+    let second = answer(&server, with_results(&first, &["12:30", "13:30"])).await;
+    assert_eq!((second.content.as_str(), second.finish.as_deref()), ("Done.", Some("stop")));
+    assert_eq!(server.upstream.requests().len(), 2, "one turn of two steps");
+}
+
+#[tokio::test]
+async fn a_conversation_of_the_servers_goes_on() {
+    let server = serve(Queue::new([Script::new().say("Hi, Ada."), Script::new().say("Ada.")])).await;
+    let (status, started) = server.post("/v1/turns", support::saying("I am Ada.")).await;
+    assert_eq!(status, 201, "{started}");
+    let conversation = started["conversation_id"].as_str().unwrap();
+    assert_eq!(end_of(&server, started["turn_id"].as_str().unwrap()).await, TurnStatus::Completed);
+    let more = json!({"throughline": {"conversation_id": conversation}, "messages": [{"role": "user", "content": "Who am I?"}]});
+    assert_eq!(answer(&server, more).await.content, "Ada.");
+    assert_eq!(server.upstream.requests()[1].messages.len(), 3);
 }

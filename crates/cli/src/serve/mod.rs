@@ -41,7 +41,7 @@ pub async fn run(args: &Serve) -> Ended {
     .await?;
     let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
     telemetry.keep_history(history);
-    let state = AppState::new(world.app.clone(), kept.catalog(), blobs, server.limits);
+    let state = AppState::new(world.app.clone(), kept.catalog(), blobs, server.limits).rendering(server.render);
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
         .hub

@@ -7,10 +7,12 @@
 mod answer;
 mod resumed;
 
+use crate::api::events::cut_of;
 use crate::compat::models::{self, Named};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::Json;
-use crate::hub::{NewTurn, OnDisconnect};
+use crate::hub::{Behind, NewTurn, OnDisconnect, Thread};
+use crate::net::Connection;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use crate::surface::chat_completions::request::{
@@ -18,16 +20,18 @@ use crate::surface::chat_completions::request::{
 };
 use crate::surface::chat_completions::{Head, Projection, Refusal};
 use answer::Answer;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use throughline::engine::ConversationId;
 use throughline::{Approval, ClientTool, TurnRequest};
 use throughline_engine::Confirm;
-use throughline_wire::Settings;
+use throughline_wire::{Media, Settings};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -53,10 +57,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
 async fn complete(
     State(state): State<AppState>,
     principal: Principal,
+    connection: Option<Extension<Connection>>,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Result<Response, ApiError> {
     principal.need(Scope::Chat)?;
+    let cut = cut_of(connection);
     let files = files(&state, &principal, files_wanted(&body)).await?;
     let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned())?;
     if request.conversation_id.is_none()
@@ -65,7 +71,7 @@ async fn complete(
         request.conversation_id = Some(id.to_owned());
     }
     let named = models::named(&state.app, &request.model);
-    let render = request.render.or(named.render).unwrap_or_default();
+    let render = request.render.or(named.render).unwrap_or(state.render);
     let mut projection = Projection::new(request.usage_chunk, render);
     let head = |id: String| Head { id, created: Timestamp::now().as_second(), model: request.model.clone() };
 
@@ -74,7 +80,7 @@ async fn complete(
         let head = head(format!("chatcmpl-{}-{}", resumed.message_id, resumed.after));
         let answer = Answer::of(&state, &principal, &resumed.turn, resumed.after, head, projection).await?;
         resumed.go_on(&state, &principal).await;
-        return answer.deliver(request.delivery).await;
+        return answer.deliver(request.delivery, cut).await;
     }
 
     let delivery = request.delivery;
@@ -84,7 +90,7 @@ async fn complete(
     let id = format!("chatcmpl-{}", started.message_id);
     let head = Head { id, created: Timestamp::now().as_second(), model };
     let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection).await?;
-    answer.deliver(delivery).await
+    answer.deliver(delivery, cut).await
 }
 
 fn new_turn(state: &AppState, named: Named, request: ChatRequest) -> Result<NewTurn, ApiError> {
@@ -94,25 +100,24 @@ fn new_turn(state: &AppState, named: Named, request: ChatRequest) -> Result<NewT
         None => Settings::default(),
     };
     let approval = approval(state, &named, &request)?;
-    // A conversation's history is the server's; what the client tells of it is not needed.
-    let history = match &request.conversation_id {
-        Some(_) => Vec::new(),
-        None => request.talk.history,
+    // A conversation's history is the server's: the hub puts it in, and what the client tells of it is not needed.
+    let thread = match request.conversation_id {
+        Some(conversation_id) => Thread::In { conversation_id, behind: Behind::Leaf },
+        None => Thread::Alone,
     };
     let request = TurnRequest {
         input: request.talk.input.into(),
-        history,
+        history: request.talk.history,
         agent: named.agent,
         model: named.model,
         instructions: request.instructions,
         settings,
         approval,
-        conversation_id: request.conversation_id.map(ConversationId::new),
         own_tools: request.tools.into_iter().map(own_tool).collect(),
         ..TurnRequest::default()
     };
     // The answer itself sees to it, since the turn must go on waiting when it was handed over.
-    Ok(NewTurn { request, on_disconnect: OnDisconnect::Continue, ..NewTurn::default() })
+    Ok(NewTurn { request, thread, on_disconnect: OnDisconnect::Continue, ..NewTurn::default() })
 }
 
 /// Who is asked; `None` = as the server is set up.
@@ -151,12 +156,20 @@ fn own_tool(tool: DeclaredTool) -> ClientTool {
     own
 }
 
+/// The files that the request names, as far as they are the user's. // R: T12
 async fn files(
-    _state: &AppState,
-    _principal: &Principal,
-    _wanted: Vec<String>,
+    state: &AppState,
+    principal: &Principal,
+    wanted: Vec<String>,
 ) -> Result<BTreeMap<String, UploadedFile>, ApiError> {
-    Ok(BTreeMap::new())
+    let mut files = BTreeMap::new();
+    for id in wanted {
+        let Some(row) = state.catalog.file(&principal.user, &id).await? else { continue };
+        let Some(bytes) = state.blobs.read(&row.hash).await.map_err(ApiError::internal)? else { continue };
+        let media = Media { media_type: row.media_type, data: STANDARD.encode(bytes) };
+        files.insert(id, UploadedFile { name: row.name, media });
+    }
+    Ok(files)
 }
 
 impl From<Refusal> for ApiError {

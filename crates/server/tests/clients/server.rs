@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tempfile::TempDir;
 use throughline::config::ServerLimits;
 use throughline::engine::TurnId;
 use throughline::tools::{Effect, tool};
@@ -50,9 +51,9 @@ pub struct Server {
     pub upstream: UpstreamHandle,
     app: Throughline,
     state: AppState,
-    _dir: tempfile::TempDir,
     weather: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
+    _dir: TempDir,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -71,23 +72,23 @@ impl Server {
             async move { format!("{}: sunny", args.city) }
         });
         let dir = tempfile::tempdir().unwrap();
-        let small = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
-        let store = SqliteStore::open(&dir.path().join("test.db"), small).await.unwrap();
+        let store = SqliteStore::open(&dir.path().join("test.db"), SqliteSettings::default()).await.unwrap();
         let blobs = BlobFolder::open(dir.path().join("blobs"), BlobLimits::default()).await.unwrap();
         let app = Throughline::builder()
+            .log(Arc::new(store.clone()))
             .upstream(Upstream::new("test", Dialect::OpenaiChat, &url).unwrap())
             .model("m")
             .approval(Approval::AllowAll)
             .tool(today.effect(Effect::Read).agent_callable())
-            .log(Arc::new(store.clone()))
             .build()
             .unwrap();
         let state = AppState::new(app.clone(), Arc::new(store), blobs, ServerLimits::default());
+        state.hub.resume_open().await.unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = router(state.clone()).layer(middleware::from_fn(ada));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        Self { address, _dir: dir, upstream, app, state, weather, serving }
+        Self { address, upstream, app, state, weather, serving, _dir: dir }
     }
 
     /// Runs a script of `clients/` to its end, which must be a good one.

@@ -2,6 +2,7 @@
 
 use crate::error::ApiError;
 use crate::hub::{Hub, Standing};
+use crate::net::Cut;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::chat_completions::request::Delivery;
@@ -13,6 +14,7 @@ use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use std::io;
+use std::sync::Arc;
 use throughline::Event;
 use throughline_engine::TurnId;
 use throughline_store::Record;
@@ -58,10 +60,10 @@ impl Answer {
     }
 
     /// As the client wants it.
-    pub(super) async fn deliver(self, delivery: Delivery) -> Result<Response, ApiError> {
+    pub(super) async fn deliver(self, delivery: Delivery, cut: Arc<Cut>) -> Result<Response, ApiError> {
         let turn = self.viewer.turn().as_str().to_owned();
         let mut response = match delivery {
-            Delivery::Stream => self.stream(),
+            Delivery::Stream => self.stream(cut),
             Delivery::Whole => self.whole().await?,
         };
         if let Ok(turn) = HeaderValue::from_str(&turn) {
@@ -70,16 +72,23 @@ impl Answer {
         Ok(response)
     }
 
-    fn stream(self) -> Response {
+    fn stream(self, cut: Arc<Cut>) -> Response {
+        // A client that takes nothing is cut like every viewer; here that stops the turn.
+        let meter = self.life_line.hub.watchdog().watch(self.viewer.turn().clone(), self.viewer.after(), cut);
         let writer = Writer::new(&self.head);
         let mut opening = OPEN.to_vec();
         writer.write(&self.projection.open(), &mut opening);
-        let begin = (self, writer, Some(opening));
-        let body = stream::unfold(begin, |(mut answer, writer, mut opening)| async move {
+        let begin = Some((self, writer, meter, Some(opening)));
+        let body = stream::unfold(begin, |state| async move {
+            let (mut answer, writer, meter, mut opening) = state?;
             if let Some(opening) = opening.take() {
-                return Some((Ok(Bytes::from(opening)), (answer, writer, None)));
+                return Some((Ok(Bytes::from(opening)), Some((answer, writer, meter, None))));
             }
             let mut bytes = Vec::new();
+            meter.asks();
+            if meter.is_cut() {
+                return Some((Err(io::ErrorKind::ConnectionReset.into()), None));
+            }
             while bytes.is_empty() {
                 if answer.projection.ended().is_some() {
                     return None;
@@ -91,10 +100,11 @@ impl Answer {
                     Ok(Next::Idle) => bytes = heartbeat(Timestamp::now().as_millisecond()),
                     // A clean end without a finish looks like success to most clients (surfaces.md §0.5), so the
                     // connection is broken off instead.
-                    Err(error) => return Some((Err(error), (answer, writer, None))),
+                    Err(error) => return Some((Err(error), None)),
                 }
             }
-            Some((Ok(Bytes::from(bytes)), (answer, writer, None)))
+            meter.given(answer.viewer.after());
+            Some((Ok(Bytes::from(bytes)), Some((answer, writer, meter, None))))
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();
