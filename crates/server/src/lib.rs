@@ -27,6 +27,7 @@ pub use principal::{Principal, Scopes};
 pub use state::AppState;
 pub use viewer::{Viewed, Viewer};
 
+use axum::extract::DefaultBodyLimit;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -44,5 +45,8 @@ pub fn openapi() -> OpenApi {
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = described().split_for_parts();
     let router = router.merge(api::reference::routes());
-    router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method).with_state(state)
+    // Without it axum stops at 2 MB, whatever the configuration says.
+    let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
+    let router = router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method);
+    router.layer(bodies).with_state(state)
 }
