@@ -195,6 +195,14 @@ pub fn throughline() -> Result<PathBuf> {
     build(&["--package", "throughline-cli", "--bin", "throughline"])
 }
 
+/// Where cargo builds.
+pub fn target() -> Result<PathBuf> {
+    let text = Program::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
+    let metadata: Value = serde_json::from_str(&text)?;
+    let folder = metadata["target_directory"].as_str().map(PathBuf::from);
+    folder.ok_or_else(|| fault("cargo does not say where it builds", "see `cargo metadata`"))
+}
+
 /// Installs Debian packages if this is root on a system that has apt; else says how.
 pub fn install(packages: &[&str]) -> Result<()> {
     let by_hand = format!("install {0} (Debian, Ubuntu: `sudo apt-get install {0}`)", packages.join(" "));

@@ -1,6 +1,9 @@
 //! `cargo xtask verify`: the long proofs, and docs/verification.md, which says when they last held. R: D1
 
+mod api;
 mod ledger;
+mod serving;
+mod websocket;
 
 use crate::bench::{self, Effort, Gate};
 use crate::corpus::{self, Corpus};
@@ -29,6 +32,8 @@ Usage: cargo xtask verify [--only NAME,…]
   text         what text mode adds to a text delta; writes docs/performance.md
   eager        what starting tools early is worth; writes docs/performance.md
   coverage     at least 90 % of the lines of `wire` and `engine`
+  websocket    Autobahn's WebSocket cases 1 to 7      (skipped where there is no Python 2.7)
+  api          schemathesis over the description of the API, against `throughline serve` (skipped where Python is missing)
 
 Takes hours on two cores; --only runs some of them anew and leaves the rows of the others. equivalence and corpus need
 THROUGHLINE_VECTORS. valgrind and a C++ compiler are installed if this is root on Debian or Ubuntu.",
@@ -54,7 +59,7 @@ struct Proof {
     run: fn() -> Result<Proved>,
 }
 
-const PROOFS: [Proof; 9] = [
+const PROOFS: [Proof; 11] = [
     Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -114,6 +119,18 @@ const PROOFS: [Proof; 9] = [
             Err(why) => Ok(Proved::Skipped(why.to_owned())),
             Ok(_) => coverage::check(Shown::Totals).map(Proved::Holds),
         },
+    },
+    Proof {
+        name: "websocket",
+        what: "Autobahn's WebSocket cases 1 to 7: none failed",
+        command: "cargo xtask verify --only websocket",
+        run: websocket::websocket,
+    },
+    Proof {
+        name: "api",
+        what: "Every operation of the OpenAPI document under schemathesis, all checks: none failed",
+        command: "cargo xtask verify --only api",
+        run: api::api,
     },
 ];
 

@@ -1,8 +1,7 @@
 //! Tests against other people's programs, from their public packages: installed once, pinned, and run by tests of ours.
 
 use super::{Ended, report::Report};
-use crate::fault::fault;
-use crate::program::Program;
+use crate::program::{self, Program};
 use crate::repository;
 use anyhow::{Context, Result};
 use std::fs;
@@ -65,7 +64,7 @@ pub fn check(packages: &Packages) -> Result<Ended> {
 
 /// The folder of the packages, or why they cannot be had.
 fn installed(packages: &Packages) -> Result<Result<PathBuf, String>> {
-    let folder = target()?.join(packages.place);
+    let folder = program::target()?.join(packages.place);
     let done = folder.join("installed");
     let wanted = pins(packages.pins)?;
     if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
@@ -119,12 +118,4 @@ fn pins(folder: &str) -> Result<String> {
             .with_context(|| format!("{folder}/{file} cannot be read"))
     };
     Ok(FILES.iter().map(read).collect::<Result<Vec<_>>>()?.concat())
-}
-
-/// Where cargo builds.
-fn target() -> Result<PathBuf> {
-    let text = Program::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
-    let metadata: serde_json::Value = serde_json::from_str(&text)?;
-    let folder = metadata["target_directory"].as_str().map(PathBuf::from);
-    folder.ok_or_else(|| fault("cargo does not say where it builds", "see `cargo metadata`"))
 }

@@ -1,0 +1,91 @@
+//! schemathesis over the description of the API, against `throughline serve` with the demo model: whatever a client may send
+//! by the description is answered as the description says, and what it may not is refused in order. R: E5, R4
+
+use super::Proved;
+use super::serving::{Serving, packages};
+use crate::program::{self, Program};
+use anyhow::{Result, bail};
+
+const PINS: &str = "clients/conformance/schemathesis.txt";
+const CHECKS: &str = "clients/conformance/schemathesis.toml";
+/// One seed is one set of requests, as far as ids of the server do not differ.
+const SEED: &str = "4";
+/// Cases of each operation.
+const EXAMPLES: &str = "40";
+/// Bounds that would refuse what is not refused for its content.
+const CONFIGURATION: &str = "\
+[server]
+limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_per_key_max = 1000000 }
+";
+
+/// Runs the suite.
+///
+/// # Errors
+/// Answers that are not as described, and programs that did not start.
+pub fn api() -> Result<Proved> {
+    if !Program::new("python3").args(["-m", "pip", "--version"]).works() {
+        return Ok(Proved::Skipped("Python 3 with pip is not installed".to_owned()));
+    }
+    let pip = || Program::new("python3").args(["-m", "pip"]);
+    let folder = match packages(PINS, "schemathesis", "packaging==26.3", pip)? {
+        Ok(folder) => folder,
+        Err(why) => return Ok(Proved::Skipped(why)),
+    };
+    let throughline = program::throughline()?;
+    let serving = Serving::start(&throughline, &folder.join("server"), CONFIGURATION)?;
+    let document = format!("http://{}/v1/openapi.json", serving.address);
+    let key = format!("Authorization: Bearer {}", serving.key);
+    let reports = folder.join("reports").to_string_lossy().into_owned();
+    let suite = Program::new("python3")
+        .args(["-m", "schemathesis.cli", "--config-file", CHECKS])
+        .args(["run", &document, "--header", &key, "--checks", "all"])
+        .args([
+            "--max-examples",
+            EXAMPLES,
+            "--seed",
+            SEED,
+            "--continue-on-failure",
+            "--request-timeout",
+            "20",
+        ])
+        .args([
+            "--workers",
+            "2",
+            "--suppress-health-check",
+            "all",
+            "--report",
+            "junit",
+            "--report-dir",
+            &reports,
+        ])
+        .env("PYTHONPATH", folder.join("lib"))
+        .env("NO_COLOR", "1");
+    let mut totals = String::new();
+    let status = suite.lines(|line| {
+        println!("{line}");
+        if is_total(line) {
+            totals = line.trim().to_owned();
+        }
+    })?;
+    match status.success() {
+        true => Ok(Proved::Holds(totals)),
+        false => bail!("answers are not as described: {totals}"),
+    }
+}
+
+/// `1234 generated, 1234 passed`, as the suite's summary says it.
+fn is_total(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    words.next().is_some_and(|word| word.parse::<u64>().is_ok()) && words.next() == Some("generated,")
+}
+
+#[cfg(test)]
+mod tests {
+    // R: E5
+    #[test]
+    fn the_total_is_found() {
+        assert!(super::is_total("  1200 generated, 1200 passed"));
+        assert!(!super::is_total("generated, 3"));
+        assert!(!super::is_total("Test cases:"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Autobahn's WebSocket cases 1 to 7 against a route that says back what it is told. R: E2
+//!
+//! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` itself in
+//! `crates/server/tests/ws_frames.rs`, everywhere and always.
+
+use super::Proved;
+use super::serving::{Serving, packages};
+use crate::program::{self, Program};
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+const PINS: &str = "clients/conformance/autobahn.txt";
+const AGENT: &str = "throughline";
+/// Fewer than this, and something was left out.
+const CASES_MIN: usize = 240;
+
+/// Runs the suite.
+///
+/// # Errors
+/// Cases that failed, and programs that did not start.
+pub fn websocket() -> Result<Proved> {
+    let Some(python) = python() else {
+        return Ok(Proved::Skipped(
+            "there is no Python 2.7 with pip, which Autobahn's suite needs".to_owned(),
+        ));
+    };
+    let pip = || Program::new(&python).args(["-m", "pip"]);
+    let folder = match packages(PINS, "websocket", "six==1.16.0", pip)? {
+        Ok(folder) => folder,
+        Err(why) => return Ok(Proved::Skipped(why)),
+    };
+    let route = ["--package", "throughline-cli", "--bin", "throughline", "--features", "test-routes"];
+    // In a folder of its own, so that no program with that route stands where others look for one.
+    let target = folder.join("build").to_string_lossy().into_owned();
+    let throughline = program::build(&[&route[..], &["--target-dir", &target]].concat())?;
+    let serving = Serving::start(&throughline, &folder.join("server"), "")?;
+    let reports = folder.join("reports");
+    let cases: Vec<String> = (1..=7).map(|class| format!("{class}.*")).collect();
+    let spec = json!({
+        "outdir": reports,
+        "servers": [{"agent": AGENT, "url": format!("ws://{}/_echo", serving.address)}],
+        "cases": cases, "exclude-cases": [], "exclude-agent-cases": {},
+    });
+    let spec_file = folder.join("spec.json");
+    fs::write(&spec_file, spec.to_string()).context("the specification of the suite cannot be written")?;
+    // `.pth` files of a folder that is none of Python's own are read by nobody else.
+    let library = json!(folder.join("lib")).to_string();
+    let start =
+        format!("import site; site.addsitedir({library}); from autobahntestsuite.wstest import run; run()");
+    let spec_file = spec_file.to_string_lossy().into_owned();
+    let suite = Program::new(&python).args(["-c", &start, "-m", "fuzzingclient", "-s", &spec_file]);
+    // Nothing of Python's own packages: two versions of one would mix.
+    let output = suite.env("PYTHONNOUSERSITE", "1").output()?;
+    if !output.status.success() {
+        bail!("Autobahn's suite ended with {}:\n{}{}", output.status, output.stdout, output.stderr);
+    }
+    judge(&reports)
+}
+
+/// Counts how the cases ended.
+fn judge(reports: &Path) -> Result<Proved> {
+    let index = fs::read_to_string(reports.join("index.json")).context("the suite wrote no index.json")?;
+    let figure = count(&serde_json::from_str(&index)?)?;
+    Ok(Proved::Holds(figure))
+}
+
+fn count(index: &Value) -> Result<String> {
+    let cases = index[AGENT].as_object().context("index.json does not know the server")?;
+    let (mut strict, mut others, mut failed) = (0, 0, Vec::new());
+    for (case, ended) in cases {
+        let behaviour = ended["behavior"].as_str().unwrap_or_default();
+        let close = ended["behaviorClose"].as_str().unwrap_or_default();
+        match (behaviour, close) {
+            ("OK", "OK") => strict += 1,
+            ("OK" | "NON-STRICT" | "INFORMATIONAL", "OK" | "INFORMATIONAL") => others += 1,
+            _ => failed.push(format!("{case} ({behaviour}, goodbye {close})")),
+        }
+    }
+    if cases.len() < CASES_MIN {
+        bail!("only {} cases were run", cases.len());
+    }
+    let figure = format!(
+        "{} cases: {strict} as the RFC says, {others} left open by it, {} failed",
+        cases.len(),
+        failed.len()
+    );
+    if failed.is_empty() { Ok(figure) } else { bail!("{figure}: {}", failed.join(", ")) }
+}
+
+/// A Python 2.7 with pip: in the path, or among those of pyenv.
+fn python() -> Option<String> {
+    let has_pip = |python: &str| Program::new(python).args(["-m", "pip", "--version"]).works();
+    let in_path = ["python2.7", "python2"].into_iter().map(str::to_owned);
+    let of_pyenv = || {
+        let versions = Program::new("pyenv").args(["versions", "--bare"]).output().ok()?.stdout;
+        let version = versions.lines().map(str::trim).find(|version| version.starts_with("2.7"))?.to_owned();
+        let prefix = Program::new("pyenv").args(["prefix", &version]).text().ok()?;
+        Some(format!("{prefix}/bin/python2.7"))
+    };
+    in_path.into_iter().find(|python| has_pip(python)).or_else(|| of_pyenv().filter(|python| has_pip(python)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(of: impl Fn(usize) -> (&'static str, &'static str)) -> Value {
+        let case = |at: usize| {
+            let (behaviour, close) = of(at);
+            (format!("1.{at}"), json!({"behavior": behaviour, "behaviorClose": close}))
+        };
+        json!({ AGENT: (0..CASES_MIN).map(case).collect::<serde_json::Map<_, _>>() })
+    }
+
+    // R: E2
+    #[test]
+    fn one_case_that_fails_is_the_suite_that_fails() {
+        let fine = index(|at| if at == 3 { ("NON-STRICT", "OK") } else { ("OK", "OK") });
+        assert_eq!(count(&fine).unwrap(), "240 cases: 239 as the RFC says, 1 left open by it, 0 failed");
+        for bad in [("FAILED", "OK"), ("OK", "FAILED"), ("OK", "WRONG CODE"), ("OK", "UNCLEAN"), ("", "")] {
+            let error = count(&index(|at| if at == 7 { bad } else { ("OK", "OK") })).unwrap_err().to_string();
+            assert!(error.contains("1 failed: 1.7 ("), "{error}");
+        }
+        assert!(count(&json!({ AGENT: {} })).is_err());
+        assert!(count(&json!({})).is_err());
+    }
+}
