@@ -171,7 +171,7 @@ impl World {
     ) -> Result<Self, Failure> {
         let given = given_upstream(choice)?;
         let wants_demo = settings.wants_demo() && given.is_none();
-        let mut builder = more(Throughline::builder()).tools(tools(
+        let mut builder = more(Throughline::builder().memory(memory())).tools(tools(
             &settings,
             Folders::of(wants_demo),
             choice.demo_tools || wants_demo,
@@ -189,7 +189,7 @@ impl World {
                 }
             })
             .unwrap_or_default();
-        builder = builder.settings(settings).surroundings(surroundings(choice)).pins(pins()).memory(memory());
+        builder = builder.settings(settings).surroundings(surroundings(choice)).pins(pins());
         if let Some(upstream) = given {
             model = format!("{GIVEN}/{}", choice.model.as_deref().unwrap_or("default"));
             builder = builder.upstream(upstream).model(model.clone());

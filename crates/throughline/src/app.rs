@@ -10,7 +10,7 @@ use crate::conversation::Conversation;
 use crate::driver::{ApprovalHandler, Keep};
 use crate::error::Error;
 use crate::input::UserInput;
-use crate::memory::{Memory, MemoryError};
+use crate::memory::{Memories, Memory, MemoryError};
 use crate::observer::{KeepRaw, Observer};
 use crate::offer::{self, Offer};
 use crate::own_agents::OwnAgents;
@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     pub(crate) first_wait: OnceCell<()>,
     pub(crate) surroundings: Surroundings,
     pub(crate) pins: Pins,
-    pub(crate) memory: Arc<dyn Memory>,
+    pub(crate) memories: Arc<dyn Memories>,
     /// Why the last answer that should always hold was not kept.
     pub(crate) forgetful: Mutex<Option<MemoryError>>,
     /// What the last configuration said of sources and built-in tools. Held while one is being loaded.
@@ -329,9 +329,9 @@ impl Throughline {
         &self.inner.approval
     }
 
-    /// Where answers are kept that always hold.
-    pub fn memory(&self) -> &Arc<dyn Memory> {
-        &self.inner.memory
+    /// Where answers are kept that always hold, in a program that knows no users.
+    pub fn memory(&self) -> Arc<dyn Memory> {
+        self.inner.memories.of(None)
     }
 
     /// Why the last answer that should always hold was not kept; `None` = it was.
@@ -350,8 +350,8 @@ impl Throughline {
         }
     }
 
-    pub(crate) async fn always_holds(&self) -> Result<Vec<Remembered>, Error> {
-        let memory = self.inner.memory.clone();
+    pub(crate) async fn always_holds(&self, user: Option<&str>) -> Result<Vec<Remembered>, Error> {
+        let memory = self.inner.memories.of(user);
         let kept = tokio::task::spawn_blocking(move || memory.all()).await;
         // A memory that panics is one that cannot be read.
         let kept = kept.unwrap_or_else(|error| {
@@ -364,14 +364,15 @@ impl Throughline {
     pub(crate) fn keeper(
         &self,
         clock: Clock,
+        user: Option<&str>,
         of_conversation: Arc<dyn Fn(Remembered) + Send + Sync>,
     ) -> Keep {
-        let app = self.clone();
+        let (app, memory) = (self.clone(), self.inner.memories.of(user));
         Arc::new(move |answer: Remembered| match answer.scope {
             Scope::Call | Scope::Turn => {}
             Scope::Conversation => of_conversation(answer),
             Scope::Always => {
-                let kept = app.inner.memory.keep(answer, clock.now());
+                let kept = memory.keep(answer, clock.now());
                 *app.inner.forgetful.lock().unwrap_or_else(PoisonError::into_inner) = kept.err();
             }
         })

@@ -58,7 +58,7 @@ impl Throughline {
         let (own, mut remarks) = calling::can_be_called(own, offer.protocol);
         let instructions = instructions(&offer, request.instructions, &own, !tools.is_empty());
         tools.extend(own);
-        let mut remembered = self.always_holds().await?;
+        let mut remembered = self.always_holds(request.user.as_deref()).await?;
         remembered.extend(request.remembered);
         // Said once, where a conversation begins.
         if request.history.is_empty() {
@@ -197,7 +197,7 @@ impl Throughline {
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
-            keep: self.keeper(clock, hooks.kept),
+            keep: self.keeper(clock, user.as_deref(), hooks.kept),
             commands,
             mailbox: mailbox.clone(),
             offers: Offers::new(inner.clients.clone(), id.clone(), user, sender.clone()),

@@ -6,7 +6,7 @@ use crate::clients::{CLIENT_GRACE_DEFAULT, Clients};
 use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
-use crate::memory::{InMemory, Memory};
+use crate::memory::{Everybodys, InMemoryByUser, Memories, Memory};
 use crate::observer::Observer;
 use crate::own_agents::OwnAgents;
 use crate::plan::{Overlay, Plan};
@@ -32,7 +32,7 @@ pub struct Builder {
     sources: Vec<Arc<dyn Source>>,
     surroundings: Option<Surroundings>,
     pins: Option<Pins>,
-    memory: Option<Arc<dyn Memory>>,
+    memories: Option<Arc<dyn Memories>>,
     log: Option<Arc<dyn Log>>,
     approval: Approval,
     approval_handler: Option<ApprovalHandler>,
@@ -135,9 +135,15 @@ impl Builder {
         self
     }
 
-    /// Where answers are kept that always hold. Default: in memory, until the program ends. R: A2
-    pub fn memory(mut self, memory: Arc<dyn Memory>) -> Self {
-        self.memory = Some(memory);
+    /// Where answers are kept that always hold, in a program with one user. Default: in memory, until the program ends,
+    /// and for each user apart. R: A2
+    pub fn memory(self, memory: Arc<dyn Memory>) -> Self {
+        self.memories(Arc::new(Everybodys(memory)))
+    }
+
+    /// Where answers are kept that always hold, for each user apart.
+    pub fn memories(mut self, memories: Arc<dyn Memories>) -> Self {
+        self.memories = Some(memories);
         self
     }
 
@@ -241,7 +247,7 @@ impl Builder {
                 first_wait: OnceCell::new(),
                 surroundings,
                 pins,
-                memory: self.memory.unwrap_or_else(|| Arc::new(InMemory::default())),
+                memories: self.memories.unwrap_or_else(|| Arc::new(InMemoryByUser::default())),
                 forgetful: Mutex::default(),
                 configured: tokio::sync::Mutex::new((configured, section)),
                 prompts: prompt::Cache::default(),

@@ -127,7 +127,7 @@ impl Throughline {
                 fingerprint: entry.fingerprint().to_string(),
                 ..OfferedTool::new(spec.name.as_str(), spec.effect)
             });
-        let mut remembered = self.always_holds().await?;
+        let mut remembered = self.always_holds(call.user.as_deref()).await?;
         remembered.extend(call.remembered);
         let (rule, asks) = match explain(&offered, &arguments, &agent.policy(), &remembered) {
             Ruling::Deny { rule, reason } => return Err(HandRefused::Denied { rule, reason }),

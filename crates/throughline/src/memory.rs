@@ -4,9 +4,10 @@
 //! to the tool's definition. What holds for a conversation only lives with the [`Conversation`](crate::Conversation).
 
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_engine::Remembered;
 use throughline_tools::private_file::{PrivateFile, PrivateFileError, Versioned};
 
@@ -48,6 +49,36 @@ pub trait Memory: Send + Sync + fmt::Debug {
     fn forget(&self, number: u64) -> Result<Option<Kept>, MemoryError>;
 }
 
+/// Whose memory: in a program with several users nobody's answer may hold for another. R: A2, R3
+pub trait Memories: Send + Sync + fmt::Debug {
+    /// The memory of a user; `None` = of a program that knows no users.
+    fn of(&self, user: Option<&str>) -> Arc<dyn Memory>;
+}
+
+/// One memory, whoever asks: for programs with one user.
+#[derive(Debug)]
+pub(crate) struct Everybodys(pub Arc<dyn Memory>);
+
+impl Memories for Everybodys {
+    fn of(&self, _user: Option<&str>) -> Arc<dyn Memory> {
+        self.0.clone()
+    }
+}
+
+/// A memory for each user; all end with the program.
+#[derive(Debug, Default)]
+pub struct InMemoryByUser {
+    users: Mutex<HashMap<Option<String>, Arc<InMemory>>>,
+}
+
+impl Memories for InMemoryByUser {
+    fn of(&self, user: Option<&str>) -> Arc<dyn Memory> {
+        // An entry is made whole or not at all.
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        users.entry(user.map(str::to_owned)).or_default().clone()
+    }
+}
+
 /// Why answers cannot be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -57,6 +88,12 @@ pub enum MemoryError {
     File {
         /// Which file.
         path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// They are not in a file, and what they are in says no.
+    #[error("remembered answers cannot be kept: {why}")]
+    Store {
         /// Why.
         why: String,
     },

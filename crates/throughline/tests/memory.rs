@@ -11,7 +11,7 @@ use throughline::engine::{Decision, Remember, Remembered, Scope};
 use throughline::memory::{InFile, InMemory, Memory, MemoryError, REMEMBERED_MAX};
 use throughline::tools::{Effect, tool};
 use throughline::wire::Dialect;
-use throughline::{Answer, CallStatus, Throughline, Upstream};
+use throughline::{Answer, CallStatus, Throughline, TurnRequest, Upstream};
 use throughline_testkit as testkit;
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,24 +27,31 @@ struct Program {
 }
 
 async fn program(memory: Arc<dyn Memory>, answer: Answer, description: &str) -> Program {
+    program_with(|builder| builder.memory(memory), answer, description).await
+}
+
+async fn program_with(
+    memory: impl FnOnce(throughline::Builder) -> throughline::Builder,
+    answer: Answer,
+    description: &str,
+) -> Program {
     let turn = || {
         [
             testkit::Script::new().call("calendar_add", json!({"title": "lunch"})),
             testkit::Script::new().say("Done."),
         ]
     };
-    let server = testkit::Upstream::start(testkit::Queue::new((0..4).flat_map(|_| turn()))).await.unwrap();
+    let server = testkit::Upstream::start(testkit::Queue::new((0..6).flat_map(|_| turn()))).await.unwrap();
     let upstream =
         Upstream::new("a", Dialect::OpenaiChat, &server.base_url(testkit::Dialect::OpenaiChat)).unwrap();
     let add =
         tool("calendar.add", description, |entry: Entry, _| async move { entry.title }).effect(Effect::Write);
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let app = Throughline::builder()
+    let app = memory(Throughline::builder())
         .upstream(upstream.proxy(throughline::Proxy::Off))
         .model("m")
         .tool(add.agent_callable())
-        .memory(memory)
         .on_approval(move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
             let answer = answer.clone();
@@ -204,4 +211,23 @@ fn the_file_is_for_its_owner_only_and_two_programs_lose_nothing() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let error = InFile::at(folder.path()).all().unwrap_err();
     assert!(matches!(error, MemoryError::File { .. }), "{error}");
+}
+
+// R: A2, R3
+#[tokio::test]
+async fn what_one_user_has_said_holds_for_no_other() {
+    let program = program_with(|as_it_is| as_it_is, approve(Scope::Always), "").await;
+    let ask = async |user: Option<&str>| {
+        let request = TurnRequest {
+            input: "lunch, please".into(),
+            user: user.map(Into::into),
+            ..TurnRequest::default()
+        };
+        program.app.start(request).await.unwrap().finish().await;
+        program.asked()
+    };
+    assert_eq!((ask(Some("ann")).await, ask(Some("ann")).await), (1, 1));
+    assert_eq!((ask(Some("bob")).await, ask(Some("bob")).await), (2, 2));
+    assert_eq!((ask(None).await, ask(None).await), (3, 3));
+    assert_eq!(program.app.memory().all().unwrap().len(), 1);
 }

@@ -16,6 +16,7 @@ use store::Kept;
 use throughline::Approval;
 use throughline::config::{Auth, Settings};
 use throughline_server::gate::FirstKey;
+use throughline_server::memories::CatalogMemories;
 use throughline_server::telemetry::logs::{self, LogFormat};
 use throughline_server::telemetry::{self, CallHistory, Redaction, StoreFigures, Telemetry};
 use throughline_server::{AppState, Gate, Served, Server, router};
@@ -34,9 +35,10 @@ pub async fn run(args: &Serve) -> Ended {
     let blobs = kept.blobs(settings.server.limits.upload_bytes_max).await?;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agents(&settings);
+    let memories = Arc::new(CatalogMemories::new(kept.catalog()));
     let (log, observer) = (kept.log(), telemetry.clone());
     let world = World::open_with(&args.choice, settings, |builder| {
-        builder.approval(Approval::Ask).log(log).observer(observer)
+        builder.approval(Approval::Ask).log(log).observer(observer).memories(memories)
     })
     .await?;
     let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
