@@ -1,0 +1,69 @@
+//! What one user has said always holds, and holds for nobody else. R: A2, R3
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use throughline::memory::{Memories, Memory};
+use throughline_engine::{Remembered, Scope};
+use throughline_server::memories::CatalogMemories;
+use throughline_store::{Catalog, SqliteSettings, SqliteStore};
+
+fn remembered(tool: &str, decision: &str) -> Remembered {
+    let json = serde_json::json!({
+        "decision": decision, "scope": Scope::Always, "tool": tool, "fingerprint": "f", "arguments_hash": "h",
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+/// Memories block their thread, as the library calls them.
+async fn of<T: Send + 'static>(
+    memories: &CatalogMemories,
+    user: Option<&str>,
+    ask: impl FnOnce(Arc<dyn Memory>) -> T + Send + 'static,
+) -> T {
+    let memory = memories.of(user);
+    tokio::task::spawn_blocking(move || ask(memory)).await.unwrap()
+}
+
+fn answers(memory: Arc<dyn Memory>) -> Vec<Remembered> {
+    memory.all().unwrap().into_iter().map(|kept| kept.answer).collect()
+}
+
+#[tokio::test]
+async fn what_one_user_has_said_holds_for_nobody_else_and_survives_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("throughline.db");
+    let settings = SqliteSettings { ballast_bytes: 0, free_bytes_min: 0, ..SqliteSettings::default() };
+    let store = SqliteStore::open(&file, settings).await.unwrap();
+    let memories = CatalogMemories::new(Arc::new(store.clone()));
+
+    let (allow, deny) = (remembered("mail.send", "approve"), remembered("mail.send", "deny"));
+    let (first, other) = (allow.clone(), remembered("files.write", "approve"));
+    let second = other.clone();
+    of(&memories, Some("ann"), move |memory| {
+        memory.keep(first, 10).unwrap();
+        memory.keep(second, 20).unwrap();
+    })
+    .await;
+    assert_eq!(of(&memories, Some("ann"), answers).await, [allow, other.clone()]);
+    assert_eq!(of(&memories, Some("bob"), answers).await, []);
+    assert_eq!(of(&memories, None, answers).await, []);
+
+    // One that says the same about the same is replaced; nobody's is kept nowhere.
+    let (later, nobodys) = (deny.clone(), deny.clone());
+    of(&memories, Some("ann"), move |memory| memory.keep(later, 30).unwrap()).await;
+    of(&memories, None, move |memory| memory.keep(nobodys, 30).unwrap()).await;
+    assert_eq!(of(&memories, Some("ann"), answers).await, [other.clone(), deny.clone()]);
+    assert_eq!(of(&memories, None, answers).await, []);
+
+    store.close().await;
+    drop((memories, store));
+    let store = SqliteStore::open(&file, settings).await.unwrap();
+    let catalog: Arc<dyn Catalog> = Arc::new(store);
+    let memories = CatalogMemories::new(catalog);
+    assert_eq!(of(&memories, Some("ann"), answers).await, [other, deny.clone()]);
+    let number = of(&memories, Some("ann"), |memory| memory.all().unwrap()[1].number).await;
+    assert_eq!(of(&memories, Some("bob"), move |memory| memory.forget(number)).await, Ok(None));
+    let taken_back = of(&memories, Some("ann"), move |memory| memory.forget(number)).await.unwrap().unwrap();
+    assert_eq!((taken_back.answer, taken_back.at_ms, taken_back.number), (deny, 30, number));
+}
