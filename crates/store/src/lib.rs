@@ -25,13 +25,21 @@ pub mod catalog;
 mod error;
 mod log;
 mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod records;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod standing;
 
 pub use blobs::{BlobError, BlobFolder, BlobLimits, KeptBlob};
 pub use catalog::Catalog;
 pub use error::StoreError;
 pub use log::{Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail};
 pub use memory::{MemoryLimits, MemoryLog};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSettings, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSettings, SqliteStore};
+pub use standing::{Figures, Health};

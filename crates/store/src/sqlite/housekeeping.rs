@@ -1,13 +1,14 @@
 //! What the writer does besides its jobs, in small pieces: records leave the journal for segments, rows that nobody
 //! needs are deleted, the write-ahead log is emptied, and the ballast is put back.
 
-use super::live::{Live, Piece};
+use super::live::Live;
 use super::segment;
 use super::settings::SqliteSettings;
 use super::shared::Shared;
 use super::writer::{Failed, Writer};
 use super::{Durability, place};
 use crate::error::StoreError;
+use crate::records::Piece;
 use rusqlite::params;
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,16 +1,16 @@
 //! The log over a SQLite store.
 
 use super::SqliteStore;
-use super::frame::{self, Records};
-use super::live::{FORGOTTEN, Live, Progress};
+use super::live::{FORGOTTEN, Live};
 use super::queue::Urgency;
-use super::segment::{self, Behind, Row, State};
+use super::segment::{self, Row, State};
 use super::shared::Shared;
-use super::writer::{Append, Claiming, Job, Run};
+use super::writer::{Append, Claiming, Job};
 use crate::error::StoreError;
 use crate::log::{
-    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail, check_merge,
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, Tail, check_merge,
 };
+use crate::records::{Behind, Progress, framed, records_of};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Log for SqliteStore {
         let Batch { records, beside } = batch;
         let strongest = records.iter().map(|record| record.durability).max();
         let durability = strongest.unwrap_or(Durability::Process);
-        let run = framed(&live, &records);
+        let run = framed(&live.id, &records);
         let bytes = run.as_ref().map_or(0, |run| run.bytes.len())
             + beside.iter().map(|beside| beside.payload.len()).sum::<usize>();
         let (answer, answered) = oneshot::channel();
@@ -144,26 +144,6 @@ pub(crate) fn forget(connection: &Connection, turn: &str) -> rusqlite::Result<()
     Ok(())
 }
 
-/// The records of a batch as one run, or what is wrong with them.
-fn framed(live: &Live, records: &[Record]) -> Option<Run> {
-    let first_seq = records.first()?.seq;
-    let (mut ends, mut fault) = (false, None);
-    for (expected, record) in (first_seq..).zip(records) {
-        if ends {
-            fault = Some(LogError::Ended { turn: live.id.clone() });
-            break;
-        }
-        if record.seq != expected {
-            fault = Some(LogError::NotDense { turn: live.id.clone(), expected, given: record.seq });
-            break;
-        }
-        ends = record.kind == STREAM_END;
-    }
-    let last_seq = records.last()?.seq;
-    let bytes = if fault.is_none() { frame::run(records) } else { bytes::Bytes::new() };
-    Some(Run { first_seq, last_seq, ends, bytes, fault })
-}
-
 impl SqliteStore {
     /// After the commit of [`forget`]: lets go of what is in memory of the turn.
     pub(crate) fn forgotten(&self, turn: &str) {
@@ -215,16 +195,8 @@ impl Reader {
     async fn behind(&self, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
         let pieces = self.live.as_ref().and_then(|live| live.ring().behind(after, records_max));
         if let Some(pieces) = pieces.filter(|pieces| !pieces.is_empty()) {
-            let mut records = Vec::new();
-            for piece in pieces {
-                for record in Records::new(piece.run, piece.first_seq) {
-                    let record = record.map_err(|damaged| LogError::Store { why: damaged.to_string() })?;
-                    if record.seq > after && records.len() < records_max {
-                        records.push(record);
-                    }
-                }
-            }
-            return Ok(records);
+            let records = records_of(pieces, after, records_max);
+            return records.map_err(|damaged| LogError::Store { why: damaged.to_string() });
         }
         let n = self.n;
         let read = move |connection: &Connection| segment::behind(connection, n, after, records_max);

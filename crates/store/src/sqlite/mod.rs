@@ -16,7 +16,6 @@
 
 mod catalog;
 mod connection;
-mod frame;
 mod housekeeping;
 mod journal;
 mod live;
@@ -35,13 +34,13 @@ use crate::error::StoreError;
 use crate::log::Durability;
 #[cfg(doc)]
 use crate::log::Log;
+pub use crate::standing::{Figures, Health};
 pub use onlooker::{LoggedTurn, SqliteOnlooker};
 pub use open::{Found, OpenError};
 use queue::Urgency;
 use rusqlite::Connection;
 pub use settings::{SqliteSettings, Sync};
 use shared::Shared;
-pub use shared::{Figures, Health};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

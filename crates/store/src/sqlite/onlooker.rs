@@ -1,9 +1,9 @@
 //! Looking into a store's file from beside: a server may have it open, and nothing is locked, recovered or written.
 
-use super::frame::Records;
 use super::{connection, open, schema, segment};
 use crate::error::StoreError;
 use crate::log::Record;
+use crate::records::frame::Records;
 use rusqlite::Connection;
 use std::path::Path;
 

@@ -1,13 +1,13 @@
 //! From a path to a store that works, or a clear reason why not.
 
-use super::frame::{self, Chunk};
-use super::live::{Live, Piece};
+use super::live::Live;
 use super::place::{self, Place};
 use super::settings::SqliteSettings;
 use super::shared::Shared;
 use super::writer::Writer;
 use super::{connection, housekeeping, now_ms, schema, segment};
 use crate::error::StoreError;
+use crate::records::{Chunk, Piece, frame};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use std::collections::BTreeMap;
 use std::fs;

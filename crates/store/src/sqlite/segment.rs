@@ -1,13 +1,9 @@
 //! Records that have left the journal: a few blobs of each turn, oldest first.
 
-use super::frame::{self, Records};
-use super::live::Piece;
 use crate::error::StoreError;
 use crate::log::Record;
+use crate::records::{Behind, Gather, More, Piece, frame, parts, sealed};
 use rusqlite::{Connection, OptionalExtension, params};
-
-/// Most bytes of one segment that merging writes; of several read at once. 1 MiB.
-pub(super) const BYTES: usize = 1 << 20;
 
 /// What the database says of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +51,7 @@ pub(super) fn fold(connection: &Connection, n: i64, pieces: &[Piece]) -> rusqlit
     connection
         .prepare_cached("UPDATE turn_log SET folded_seq = ?2 WHERE n = ?1")?
         .execute(params![n, last.last_seq as i64])?;
-    let mut blob = vec![0; frame::SEAL];
-    blob.reserve_exact(pieces.iter().map(|piece| piece.run.len()).sum());
-    pieces.iter().for_each(|piece| blob.extend_from_slice(&piece.run));
-    frame::seal(&mut blob);
+    let blob = sealed(pieces.iter().map(|piece| &piece.run));
     insert(connection, n, first.first_seq, last.last_seq, &blob)
 }
 
@@ -69,15 +62,7 @@ fn insert(connection: &Connection, n: i64, first: u64, last: u64, blob: &[u8]) -
     Ok(())
 }
 
-/// What is behind a number.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Behind {
-    Records(Vec<Record>),
-    /// The number is inside a run of merged records, so there is nothing exactly behind it.
-    InsideMerged,
-}
-
-/// At most so many records behind `after`, and not much more than [`BYTES`].
+/// At most so many records behind `after`, and not much more than [`BYTES`](crate::records::BYTES).
 pub(super) fn behind(
     connection: &Connection,
     n: i64,
@@ -88,32 +73,15 @@ pub(super) fn behind(
         "SELECT first_seq, data FROM segment WHERE n = ?1 AND last_seq > ?2 ORDER BY last_seq",
     )?;
     let mut rows = find.query(params![n, i64::try_from(after).unwrap_or(i64::MAX)])?;
-    let mut found = Vec::new();
-    let mut bytes = 0;
+    let mut gather = Gather::new(after, records_max);
     while let Some(row) = rows.next()? {
         let data = frame::unseal(row.get(1)?).map_err(|damaged| damage(n, damaged))?;
-        bytes += data.len();
-        let mut records = Records::new(data, row.get::<_, i64>(0)? as u64);
-        loop {
-            let before = records.before();
-            let Some(record) = records.next() else { break };
-            let record = record.map_err(|damaged| damage(n, damaged))?;
-            if record.seq <= after {
-                continue;
-            }
-            if found.is_empty() && after > before {
-                return Ok(Behind::InsideMerged);
-            }
-            if found.len() >= records_max {
-                return Ok(Behind::Records(found));
-            }
-            found.push(record);
-        }
-        if bytes >= BYTES {
+        let more = gather.take(row.get::<_, i64>(0)? as u64, data).map_err(|damaged| damage(n, damaged))?;
+        if more == More::Enough {
             break;
         }
     }
-    Ok(Behind::Records(found))
+    Ok(gather.done())
 }
 
 /// Every record of a turn.
@@ -132,28 +100,8 @@ pub(super) fn all(connection: &Connection, n: i64) -> Result<Vec<Record>, StoreE
 /// Writes a turn's records anew instead of all its segments.
 pub(super) fn replace(connection: &Connection, n: i64, records: &[Record]) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM segment WHERE n = ?1")?.execute([n])?;
-    let mut before = 0;
-    let mut rest = records;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = rest
-            .iter()
-            .take_while(|record| {
-                bytes += record.payload.len();
-                bytes <= BYTES
-            })
-            .count()
-            .max(1);
-        let (part, behind) = rest.split_at(fits);
-        let run = frame::run_behind(part, before);
-        let last = part.last().map_or(before, |record| record.seq);
-        let mut blob = Vec::with_capacity(frame::SEAL + run.len());
-        blob.extend_from_slice(&[0; frame::SEAL]);
-        blob.extend_from_slice(&run);
-        frame::seal(&mut blob);
-        insert(connection, n, before + 1, last, &blob)?;
-        before = last;
-        rest = behind;
+    for (first, last, blob) in parts(records) {
+        insert(connection, n, first, last, &blob)?;
     }
     connection
         .prepare_cached("UPDATE turn_log SET state = ?2 WHERE n = ?1")?

@@ -7,6 +7,7 @@ use super::readers::Readers;
 use super::settings::SqliteSettings;
 use super::writer::Job;
 use crate::error::StoreError;
+use crate::standing::{Figures, Health};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,23 +23,6 @@ pub(super) struct Shared {
     state: Mutex<Standing>,
     /// Let go of when the store is closed, or when nobody has it any more.
     lock: Mutex<Option<Lock>>,
-}
-
-/// Whether the store can be relied on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// It takes whatever comes.
-    Ok,
-    /// Running turns go on while there is room for them; nothing new is taken.
-    ReadOnly {
-        /// Why.
-        why: String,
-    },
-    /// Nothing can be written; what is there may be readable.
-    Lost {
-        /// Why.
-        why: String,
-    },
 }
 
 struct Standing {
@@ -60,27 +44,6 @@ pub(super) struct Counters {
     pub fsyncs: AtomicU64,
     pub events: AtomicU64,
     pub segments: AtomicU64,
-}
-
-/// What a store has done since it was opened, and what it has to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Transactions committed.
-    pub commits: u64,
-    /// Of these, those that waited for the disk.
-    pub fsyncs: u64,
-    /// Records appended.
-    pub events: u64,
-    /// Segments written for records that left the journal.
-    pub segments: u64,
-    /// Jobs that wait for the writer now.
-    pub queue_jobs: usize,
-    /// Their bytes.
-    pub queue_bytes: usize,
-    /// Turns in memory now.
-    pub turns: usize,
-    /// What their viewers can read from memory, in bytes.
-    pub ring_bytes: usize,
 }
 
 impl Shared {

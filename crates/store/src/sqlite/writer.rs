@@ -3,16 +3,15 @@
 //! A refused job leaves nothing and disturbs no other. Nothing is shown to viewers, and nobody is answered, before the
 //! commit; if the commit fails, what the writer had noted in memory is taken back.
 
-use super::frame::{self, Chunk};
 use super::housekeeping::{Housekeeping, Leave};
-use super::live::{FORGOTTEN, Live, Piece, Progress, Writing};
+use super::live::{FORGOTTEN, Live, Writing};
 use super::queue::{Next, Pace};
 use super::segment::{self, State};
 use super::shared::Shared;
 use super::{Durability, Sync};
 use crate::error::StoreError;
 use crate::log::{Ack, Beside, Claim, Epoch, LogError};
-use bytes::Bytes;
+use crate::records::{BYTES, Chunk, Piece, Progress, Run, frame};
 use rusqlite::{Connection, ErrorCode, params};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -38,16 +37,6 @@ pub(super) struct Append {
     pub answer: oneshot::Sender<Result<Ack, LogError>>,
     /// What came of it, until the commit.
     pub verdict: Option<Result<Ack, LogError>>,
-}
-
-/// Records that follow each other, or the first that does not.
-pub(super) struct Run {
-    pub first_seq: u64,
-    pub last_seq: u64,
-    pub ends: bool,
-    pub bytes: Bytes,
-    /// Why the batch contradicts itself.
-    pub fault: Option<LogError>,
 }
 
 /// Becoming the owner of a turn.
@@ -319,7 +308,7 @@ impl Writer {
             chunk.write(&mut self.blob);
             piece = Some(Piece::new(chunk, self.next_row));
             now = Writing { last_seq: run.last_seq, ended: run.ends, ..before };
-            if self.blob.len() >= segment::BYTES {
+            if self.blob.len() >= BYTES {
                 self.flush_row()?;
             }
         }
@@ -359,7 +348,7 @@ impl Writer {
             .execute(params![self.next_row, self.blob, self.shared.generation])?;
         self.next_row += 1;
         self.blob.clear();
-        if self.blob.capacity() > 4 * segment::BYTES {
+        if self.blob.capacity() > 4 * BYTES {
             self.blob = Vec::new();
         }
         if written == 0 { Err(Failed::TakenOver) } else { Ok(()) }

@@ -18,15 +18,15 @@ const SKIPS: u8 = 4;
 /// What was read is not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records on the disk are damaged")]
-pub(super) struct Damaged;
+pub(crate) struct Damaged;
 
 /// Records as a run; the first one's number is kept elsewhere.
-pub(super) fn run(records: &[Record]) -> Bytes {
+pub(crate) fn run(records: &[Record]) -> Bytes {
     run_behind(records, records.first().map_or(0, |first| first.seq.saturating_sub(1)))
 }
 
 /// Records as a run whose numbers begin behind `seq`, even if the first record's is a later one.
-pub(super) fn run_behind(records: &[Record], mut seq: u64) -> Bytes {
+pub(crate) fn run_behind(records: &[Record], mut seq: u64) -> Bytes {
     let size: usize = records.iter().map(|record| record.payload.len() + record.kind.len() + 8).sum();
     let mut out = Vec::with_capacity(size);
     let mut kind: Option<&str> = None;
@@ -59,7 +59,7 @@ pub(super) fn run_behind(records: &[Record], mut seq: u64) -> Bytes {
 }
 
 /// Reads a run, or several behind each other. Payloads are slices of it: nothing is copied.
-pub(super) struct Records {
+pub(crate) struct Records {
     run: Bytes,
     at: usize,
     /// Number of the record before.
@@ -144,7 +144,7 @@ fn known(kind: &str) -> Cow<'static, str> {
 
 /// A part of one commit: a run of one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     /// The turn's number in the database.
     pub n: i64,
     pub epoch: u64,
@@ -178,17 +178,17 @@ impl Chunk {
 }
 
 /// Room for the checksum at the head of a blob.
-pub(super) const SEAL: usize = 4;
+pub(crate) const SEAL: usize = 4;
 
 /// Fills in the checksum of a blob that was begun with [`SEAL`] bytes of anything.
-pub(super) fn seal(blob: &mut [u8]) {
+pub(crate) fn seal(blob: &mut [u8]) {
     if let Some((head, rest)) = blob.split_first_chunk_mut::<SEAL>() {
         *head = crc32fast::hash(rest).to_le_bytes();
     }
 }
 
 /// The blob without its checksum, if that is right.
-pub(super) fn unseal(blob: Vec<u8>) -> Result<Bytes, Damaged> {
+pub(crate) fn unseal(blob: Vec<u8>) -> Result<Bytes, Damaged> {
     match blob.split_first_chunk::<SEAL>() {
         Some((head, rest)) if u32::from_le_bytes(*head) == crc32fast::hash(rest) => {
             Ok(Bytes::from(blob).slice(SEAL..))

@@ -1,0 +1,1 @@
+//! Everything beside the log. Not yet.

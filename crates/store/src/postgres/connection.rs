@@ -1,0 +1,85 @@
+//! Connections, and what their errors mean.
+
+use super::settings::PostgresSettings;
+use crate::error::StoreError;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Error};
+use std::str::FromStr;
+
+/// How to connect: everything of ours is in one schema. A transaction that its server forgot holds its locks for ten
+/// seconds at most.
+pub(super) fn options(url: &str) -> Result<PgConnectOptions, Error> {
+    let options = PgConnectOptions::from_str(url)?
+        .application_name("throughline")
+        .options([
+            ("search_path", "tl,public"),
+            ("idle_in_transaction_session_timeout", "10s"),
+            ("default_transaction_isolation", "read committed"),
+            ("client_min_messages", "warning"),
+        ])
+        .disable_statement_logging();
+    Ok(options)
+}
+
+pub(super) fn pool(options: &PgConnectOptions, settings: &PostgresSettings) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(settings.connections_max.max(1))
+        .acquire_timeout(settings.connect_wait)
+        .connect_lazy_with(options.clone())
+}
+
+pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Error> {
+    options.connect().await
+}
+
+/// What became of a statement that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It was refused: nothing has been written.
+    Refused,
+    /// Refused for a reason that passes at once.
+    TryAgain,
+    /// The connection is gone; whether it was written is to be looked up.
+    Unknown,
+}
+
+pub(super) fn outcome(error: &Error) -> Outcome {
+    match error {
+        Error::Database(error) => match error.code().as_deref() {
+            // Serialization failure, deadlock, lock not available, cancelled by somebody.
+            Some("40001" | "40P01" | "55P03" | "57014") => Outcome::TryAgain,
+            // The connection or its server is going down; a server that has just become a standby takes no changes.
+            Some(code) if code.starts_with("08") || matches!(code, "57P01" | "57P02" | "57P03" | "25006") => {
+                Outcome::Unknown
+            }
+            _ => Outcome::Refused,
+        },
+        Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::WorkerCrashed | Error::PoolTimedOut => {
+            Outcome::Unknown
+        }
+        _ => Outcome::Refused,
+    }
+}
+
+/// What PostgreSQL says, as what it means.
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        let why = error.to_string();
+        match &error {
+            Error::Database(database) => match database.code().as_deref() {
+                Some("53100") => Self::Full { why },
+                Some("25006") => Self::ReadOnly { why },
+                Some("XX001" | "XX002") => Self::Corrupt { why },
+                _ => Self::Failed { why },
+            },
+            Error::PoolClosed => Self::failed("the store has been closed"),
+            _ => Self::Failed { why },
+        }
+    }
+}
+
+/// A text to be compared with what is stored. PostgreSQL refuses NUL; no id of ours has a control character, so that
+/// with one instead nothing is found.
+pub(super) fn sought(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{1}").into() } else { text.into() }
+}

@@ -1,0 +1,340 @@
+//! The log over a PostgreSQL store.
+
+use super::PostgresStore;
+use super::connection::sought;
+use super::live::{Live, Writing};
+use super::segment::{self, Row, State};
+use super::shared::Shared;
+use super::writer::Append;
+use crate::error::StoreError;
+use crate::log::{
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, Tail, check_merge,
+};
+use crate::records::{Behind, Progress, framed, records_of};
+use async_trait::async_trait;
+use sqlx::{PgConnection, Row as _};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::sync::{oneshot, watch};
+
+fn failed(error: sqlx::Error) -> LogError {
+    StoreError::from(error).into()
+}
+
+fn closed() -> LogError {
+    LogError::Store { why: "the store has been closed".into() }
+}
+
+fn unknown(turn: &str) -> LogError {
+    LogError::UnknownTurn { turn: turn.to_owned() }
+}
+
+#[async_trait]
+impl Log for PostgresStore {
+    // Waits for the disk: an epoch that a crash takes back would be given twice.
+    async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
+        if turn.contains('\0') {
+            return Err(LogError::Store { why: "the id of a turn cannot have a NUL".into() });
+        }
+        let shared = self.shared();
+        let claimed = sqlx::query(
+            "INSERT INTO turn_log (turn, epoch, owner) VALUES ($1, 1, $2)
+             ON CONFLICT (turn) DO UPDATE SET epoch = turn_log.epoch + 1, owner = $2 RETURNING n, epoch",
+        )
+        .bind(turn)
+        .bind(shared.replica)
+        .fetch_one(&shared.pool)
+        .await
+        .map_err(failed)?;
+        let (n, epoch): (i64, i64) =
+            (claimed.try_get("n").map_err(failed)?, claimed.try_get("epoch").map_err(failed)?);
+        self.claimed(turn, n, epoch as u64).await
+    }
+
+    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
+        let shared = self.shared();
+        let live = match shared.lives.get(turn) {
+            Some(live) if live.writing().is_some_and(|writing| writing.epoch >= epoch.0) => live,
+            _ => match self.taken_up(turn, epoch).await? {
+                Ok(live) => live,
+                Err(row) => return append_to_ended(turn, row, &batch),
+            },
+        };
+        let Batch { records, beside } = batch;
+        let strongest = records.iter().map(|record| record.durability).max();
+        // What is beside is nowhere in memory, from where it could be written again.
+        let durability = match strongest {
+            Some(strongest) if beside.is_empty() => strongest,
+            None if beside.is_empty() => Durability::Process,
+            _ => Durability::Power,
+        };
+        let run = framed(turn, &records);
+        let bytes = run.as_ref().map_or(0, |run| run.bytes.len())
+            + beside.iter().map(|beside| beside.payload.len()).sum::<usize>();
+        let room =
+            shared.room.clone().acquire_many_owned(shared.room_for(bytes)).await.map_err(|_| closed())?;
+        let (answer, answered) = oneshot::channel();
+        self.push(Append { live, epoch, durability, run, beside, answer, room })?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+        let (reader, progress) = self.reader(turn).await?;
+        let mut all = Vec::new();
+        let mut from = after;
+        reader.not_ahead(after, progress)?;
+        while from < progress.last_seq && all.len() < records_max {
+            let mut more = reader.behind(from, records_max - all.len()).await?;
+            from = more.last().map_or(progress.last_seq, |record| record.seq);
+            match all.is_empty() {
+                true => all = more,
+                false => all.append(&mut more),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError> {
+        let pool = &self.shared().pool;
+        let row = segment::row(pool, turn).await.map_err(failed)?.ok_or_else(|| unknown(turn))?;
+        let rows = sqlx::query("SELECT step, data FROM beside WHERE n = $1 ORDER BY id").bind(row.n);
+        let rows = rows.fetch_all(pool).await.map_err(failed)?;
+        let beside = |row: &sqlx::postgres::PgRow| -> Result<Beside, sqlx::Error> {
+            let (step, data): (i32, Vec<u8>) = (row.try_get("step")?, row.try_get("data")?);
+            Ok(Beside { step: step as u32, payload: data.into() })
+        };
+        rows.iter().map(beside).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+        let (mut reader, mut progress) = self.reader(turn).await?;
+        let mut watch = None;
+        if !progress.ended {
+            let (live, receiver) = self.shared().lives.watch(turn, reader.n, progress);
+            // It may know less than the database does.
+            live.advance(progress);
+            progress = *receiver.borrow();
+            (reader.live, watch) = (Some(live), Some(receiver));
+        }
+        reader.not_ahead(after, progress)?;
+        let records_max = self.shared().settings.tail_records_max;
+        Ok(Box::new(PostgresTail { _store: self.clone(), reader, watch, progress, after, records_max }))
+    }
+
+    /// Those that are this server's, or nobody's any more: what another one runs is not this one's to take up.
+    async fn open_turns(&self) -> Result<Vec<String>, LogError> {
+        let open = format!(
+            "SELECT turn FROM turn_log t WHERE state = 0
+                AND (owner = $1 OR NOT EXISTS (SELECT 1 FROM replica r WHERE r.id = t.owner AND {})) ORDER BY turn",
+            super::lease::ALIVE
+        );
+        let open = sqlx::query_scalar(sqlx::AssertSqlSafe(open)).bind(self.shared().replica);
+        open.fetch_all(&self.shared().pool).await.map_err(failed)
+    }
+
+    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+        let pool = &self.shared().pool;
+        let row = segment::row(pool, turn).await.map_err(failed)?.ok_or_else(|| unknown(turn))?;
+        if row.state != State::Ended {
+            return Ok(());
+        }
+        let before = segment::all(&mut *pool.acquire().await.map_err(failed)?, row.n).await?;
+        let merging = before.clone();
+        let merged = tokio::task::spawn_blocking(move || merge(merging)).await;
+        let merged = merged.map_err(|_| LogError::Store { why: "merging panicked".into() })?;
+        check_merge(turn, &before, &merged)?;
+        let mut transaction = pool.begin().await.map_err(failed)?;
+        // It may have been forgotten meanwhile, or merged by somebody else.
+        let still: Option<i64> =
+            sqlx::query_scalar("SELECT n FROM turn_log WHERE n = $1 AND state = 1 FOR UPDATE")
+                .bind(row.n)
+                .fetch_optional(&mut *transaction)
+                .await
+                .map_err(failed)?;
+        if still.is_some() {
+            segment::replace(&mut transaction, row.n, &merged).await?;
+        }
+        transaction.commit().await.map_err(failed)
+    }
+
+    async fn forget(&self, turn: &str) -> Result<(), LogError> {
+        let mut transaction = self.shared().pool.begin().await.map_err(failed)?;
+        forget(&mut transaction, turn).await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+        self.forgotten(turn);
+        Ok(())
+    }
+}
+
+/// Deletes what the log has of a turn, in the transaction of whoever deletes the rest of it. Waits for appends to it.
+pub(super) async fn forget(db: &mut PgConnection, turn: &str) -> Result<(), sqlx::Error> {
+    let n: Option<i64> = sqlx::query_scalar("DELETE FROM turn_log WHERE turn = $1 RETURNING n")
+        .bind(sought(turn))
+        .fetch_optional(&mut *db)
+        .await?;
+    if let Some(n) = n {
+        sqlx::query("DELETE FROM segment WHERE n = $1").bind(n).execute(&mut *db).await?;
+        sqlx::query("DELETE FROM beside WHERE n = $1").bind(n).execute(&mut *db).await?;
+    }
+    Ok(())
+}
+
+/// The answer for a turn that is not written here: it has ended, is somebody else's, or never was.
+fn append_to_ended(turn: &str, row: Option<Row>, batch: &Batch) -> Result<Ack, LogError> {
+    let turn = turn.to_owned();
+    match row {
+        None => Err(LogError::UnknownTurn { turn }),
+        Some(row) if *batch == Batch::default() => Ok(Ack { last_seq: row.last_seq }),
+        Some(_) => Err(LogError::Ended { turn }),
+    }
+}
+
+impl PostgresStore {
+    /// Takes over one turn whose owner is gone, the oldest; `None`: there is none. Servers that ask together get
+    /// different ones. For the takeover across servers.
+    pub async fn claim_orphan(&self) -> Result<Option<(String, Claim)>, LogError> {
+        let shared = self.shared();
+        let claim = format!(
+            "UPDATE turn_log SET epoch = epoch + 1, owner = $1 WHERE n = (
+                SELECT t.n FROM turn_log t WHERE t.state = 0 AND t.owner <> $1
+                    AND NOT EXISTS (SELECT 1 FROM replica r WHERE r.id = t.owner AND {})
+                ORDER BY t.n LIMIT 1 FOR UPDATE SKIP LOCKED)
+             RETURNING turn, n, epoch",
+            super::lease::ALIVE
+        );
+        let claimed = sqlx::query(sqlx::AssertSqlSafe(claim)).bind(shared.replica);
+        let Some(row) = claimed.fetch_optional(&shared.pool).await.map_err(failed)? else { return Ok(None) };
+        let turn: String = row.try_get("turn").map_err(failed)?;
+        let (n, epoch): (i64, i64) =
+            (row.try_get("n").map_err(failed)?, row.try_get("epoch").map_err(failed)?);
+        let claim = self.claimed(&turn, n, epoch as u64).await?;
+        Ok(Some((turn, claim)))
+    }
+
+    /// What there is of a turn that is ours now. The owner before can write no more, so that this is all there will be.
+    async fn claimed(&self, turn: &str, n: i64, epoch: u64) -> Result<Claim, LogError> {
+        let rows = segment::rows(&self.shared().pool, &[n]).await.map_err(failed)?;
+        let Some(row) = rows.first() else { return Err(unknown(turn)) };
+        let Progress { last_seq, ended } = row.progress();
+        if !ended {
+            self.shared().lives.own(turn, n, Writing { epoch, last_seq, ended });
+        }
+        Ok(Claim { epoch: Epoch(epoch), last_seq })
+    }
+
+    /// After the commit of [`forget`]: lets go of what is in memory of the turn.
+    pub(super) fn forgotten(&self, turn: &str) {
+        if let Some(live) = self.shared().lives.get(turn) {
+            live.disown();
+            self.shared().lives.remove(&live);
+            live.progress.send_modify(|now| now.ended = true);
+        }
+    }
+
+    /// A turn that this epoch owns, though it was not claimed by this server since it started; or its row, if nothing
+    /// can be appended.
+    async fn taken_up(&self, turn: &str, epoch: Epoch) -> Result<Result<Arc<Live>, Option<Row>>, LogError> {
+        let shared = self.shared();
+        let row = segment::row(&shared.pool, turn).await.map_err(failed)?;
+        match row {
+            Some(row) if row.epoch != epoch.0 => {
+                Err(LogError::Fenced { turn: turn.to_owned(), given: epoch.0, current: row.epoch })
+            }
+            Some(Row { n, state: State::Open, last_seq, .. }) => {
+                let writing = Writing { epoch: epoch.0, last_seq, ended: false };
+                Ok(Ok(shared.lives.own(turn, n, writing)))
+            }
+            row => Ok(Err(row)),
+        }
+    }
+
+    async fn reader(&self, turn: &str) -> Result<(Reader, Progress), LogError> {
+        let shared = self.shared().clone();
+        let turn_id = turn.to_owned();
+        if let Some(live) = shared.lives.get(turn)
+            && live.writing().is_some()
+        {
+            let progress = *live.progress.borrow();
+            return Ok((Reader { shared, turn: turn_id, n: live.n, live: Some(live) }, progress));
+        }
+        let row = segment::row(&shared.pool, turn).await.map_err(failed)?.ok_or_else(|| unknown(turn))?;
+        Ok((Reader { shared, turn: turn_id, n: row.n, live: None }, row.progress()))
+    }
+
+    fn push(&self, append: Append) -> Result<(), LogError> {
+        self.shared().waiting.fetch_add(1, Relaxed);
+        let sent = self.jobs().as_ref().is_some_and(|jobs| jobs.send(append).is_ok());
+        if sent { Ok(()) } else { Err(closed()) }
+    }
+}
+
+/// Reads one turn: what is recent from memory, what is older from the database.
+struct Reader {
+    shared: Arc<Shared>,
+    turn: String,
+    n: i64,
+    /// `None`: nobody here writes it.
+    live: Option<Arc<Live>>,
+}
+
+impl Reader {
+    /// Records behind `after`, of which there is at least one; not necessarily all there are.
+    async fn behind(&self, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+        let pieces = self.live.as_ref().and_then(|live| live.ring().behind(after, records_max));
+        if let Some(pieces) = pieces.filter(|pieces| !pieces.is_empty()) {
+            let records = records_of(pieces, after, records_max);
+            return records.map_err(|damaged| LogError::Store { why: damaged.to_string() });
+        }
+        let mut db = self.shared.pool.acquire().await.map_err(failed)?;
+        match segment::behind(&mut db, self.n, after, records_max).await? {
+            Behind::Records(records) if !records.is_empty() => Ok(records),
+            // There was more when the caller looked, so the turn has been forgotten since.
+            Behind::Records(_) => Err(unknown(&self.turn)),
+            Behind::InsideMerged => Err(LogError::Merged { turn: self.turn.clone(), after }),
+        }
+    }
+
+    fn not_ahead(&self, after: u64, progress: Progress) -> Result<(), LogError> {
+        match after > progress.last_seq {
+            true => Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq }),
+            false => Ok(()),
+        }
+    }
+}
+
+struct PostgresTail {
+    /// The store stays open while somebody reads.
+    _store: PostgresStore,
+    reader: Reader,
+    watch: Option<watch::Receiver<Progress>>,
+    /// As it was when it was last looked at.
+    progress: Progress,
+    after: u64,
+    records_max: usize,
+}
+
+#[async_trait]
+impl Tail for PostgresTail {
+    async fn next(&mut self) -> Result<Option<Vec<Record>>, LogError> {
+        let after = self.after;
+        if self.progress.last_seq <= after
+            && !self.progress.ended
+            && let Some(watch) = &mut self.watch
+        {
+            // Less than was seen before: the database has lost its last moments.
+            let is_news = |now: &Progress| now.last_seq != after || now.ended;
+            // The sender lives in `self.reader.live`, so waiting cannot fail before the turn does.
+            let Ok(now) = watch.wait_for(is_news).await else { return Ok(None) };
+            self.progress = *now;
+        }
+        if self.progress.last_seq < after {
+            self.reader.not_ahead(after, self.progress)?;
+        }
+        if self.progress.last_seq <= after {
+            return Ok(None);
+        }
+        let records = self.reader.behind(after, self.records_max).await?;
+        self.after = records.last().map_or(after, |record| record.seq);
+        Ok(Some(records))
+    }
+}

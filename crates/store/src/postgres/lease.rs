@@ -1,0 +1,141 @@
+//! By which right this server runs its turns: a row that says until when, by the clock of the database, and a lock that
+//! the end of its process lets go of.
+//!
+//! Safety rests on the epoch of each turn alone. The lease says when others may take a turn, and when this server must
+//! stop acting on what it believes to own.
+
+use super::connection::{Outcome, connect, outcome};
+use super::shared::Shared;
+use sqlx::{Connection, PgConnection};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// First half of the advisory lock of a replica; the second is its id.
+pub(super) const LOCK_CLASS: i32 = 0x7468_726c;
+
+/// A condition on a `replica r`: it runs.
+pub(super) const ALIVE: &str = "r.lease_until > clock_timestamp() AND EXISTS (SELECT 1 FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.classid::bigint = 1952019052 AND l.objid::bigint = r.id
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+
+/// What this server knows of its lease.
+pub(super) struct Lease {
+    /// It may act until then.
+    until: Mutex<Option<Instant>>,
+    /// Other servers that run.
+    others: AtomicI64,
+}
+
+impl Lease {
+    pub fn new() -> Self {
+        Self { until: Mutex::default(), others: AtomicI64::new(0) }
+    }
+
+    /// Until when this server may act on what it owns; `None`: not now.
+    pub fn until(&self) -> Option<Instant> {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.filter(|until| *until > Instant::now())
+    }
+
+    /// Whether anybody else wants to hear of what is appended here.
+    pub fn has_others(&self) -> bool {
+        self.others.load(Relaxed) > 0
+    }
+}
+
+/// A row for this server.
+pub(super) async fn register(db: &mut PgConnection, lease: Duration) -> Result<i32, sqlx::Error> {
+    // What has been dead for a day owns nothing that anybody asks for by its row.
+    sqlx::query("DELETE FROM replica WHERE lease_until < clock_timestamp() - interval '1 day'")
+        .execute(&mut *db)
+        .await?;
+    sqlx::query_scalar(
+        "INSERT INTO replica (name, lease_until) VALUES ($1, clock_timestamp() + make_interval(secs => $2)) RETURNING id",
+    )
+    .bind(uuid::Uuid::now_v7().to_string())
+    .bind(lease.as_secs_f64())
+    .fetch_one(db)
+    .await
+}
+
+/// Makes the lease as long as it can be.
+pub(super) async fn renew(db: &mut PgConnection, shared: &Shared) -> Result<(), sqlx::Error> {
+    let settings = &shared.settings;
+    // Counted from before the question: the database begins to count later.
+    let asked = Instant::now();
+    let others: i64 = sqlx::query_scalar(
+        "WITH mine AS (
+            INSERT INTO replica (id, name, lease_until) OVERRIDING SYSTEM VALUE
+            VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+            ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until)
+         SELECT count(*) FROM replica r WHERE r.id <> $1 AND r.lease_until > clock_timestamp()",
+    )
+    .bind(shared.replica)
+    .bind("came back")
+    .bind(settings.lease.as_secs_f64())
+    .fetch_one(db)
+    .await?;
+    shared.lease.others.store(others, Relaxed);
+    let until = asked + settings.lease.saturating_sub(settings.lease_margin);
+    *shared.lease.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    Ok(())
+}
+
+/// A connection that holds the lock of this server.
+pub(super) async fn hold(shared: &Shared) -> Result<PgConnection, sqlx::Error> {
+    let mut db = connect(&shared.options).await?;
+    sqlx::query("SET synchronous_commit = off").execute(&mut db).await?;
+    sqlx::query("SELECT pg_try_advisory_lock($1, $2)")
+        .bind(LOCK_CLASS)
+        .bind(shared.replica)
+        .execute(&mut db)
+        .await?;
+    renew(&mut db, shared).await?;
+    Ok(db)
+}
+
+/// Keeps the lease for ever.
+pub(super) async fn keep(shared: std::sync::Arc<Shared>, db: PgConnection) {
+    let mut every = tokio::time::interval(shared.settings.lease_renewed);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut held = Some(db);
+    loop {
+        every.tick().await;
+        let had_run_out = shared.lease.until().is_none();
+        // One that hangs is no better than one that is gone.
+        let patience = shared.settings.lease;
+        let renewed = match held.as_mut() {
+            Some(db) => tokio::time::timeout(patience, renew(db, &shared)).await,
+            None => match tokio::time::timeout(patience, hold(&shared)).await {
+                Ok(Ok(db)) => {
+                    held = Some(db);
+                    Ok(Ok(()))
+                }
+                Ok(Err(error)) => Ok(Err(error)),
+                Err(late) => Err(late),
+            },
+        };
+        match renewed {
+            Ok(Ok(())) if had_run_out => shared.look_at(None).await,
+            Ok(Ok(())) => {}
+            Ok(Err(error)) if outcome(&error) != Outcome::Unknown => {}
+            Ok(Err(_)) | Err(_) => held = None,
+        }
+        shared.tidy();
+    }
+}
+
+/// Lets go: others may take what is left at once.
+pub(super) async fn end(shared: &Shared) {
+    let ended = async {
+        let mut db = connect(&shared.options).await?;
+        sqlx::query("UPDATE replica SET lease_until = clock_timestamp() WHERE id = $1")
+            .bind(shared.replica)
+            .execute(&mut db)
+            .await?;
+        db.close().await
+    };
+    // Without a database the lease runs out by itself.
+    let _ = tokio::time::timeout(shared.settings.lease, ended).await;
+}

@@ -1,0 +1,56 @@
+//! The tables, version by version.
+
+use super::OpenError;
+use sqlx::{Connection, PgConnection, raw_sql};
+
+/// Each version is what it adds to the one before it. A released version never changes.
+const VERSIONS: [&[&str]; 1] = [&[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")]];
+
+/// The newest version that this program knows.
+pub(super) const NEWEST: i64 = VERSIONS.len() as i64;
+
+/// Held while the tables are made: servers that start together wait for each other.
+const LOCK: i64 = 0x7468_726c_0001;
+
+/// An index that makes searching fast, where the extension is to be had. Without it every text is looked at.
+const TRIGRAMS: &str = "
+    CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
+    CREATE INDEX IF NOT EXISTS said_trigrams ON said USING gin (text public.gin_trgm_ops);
+    CREATE INDEX IF NOT EXISTS titled_trigrams ON conversation USING gin (folded public.gin_trgm_ops);";
+
+/// Brings the schema to [`NEWEST`], all of it or nothing.
+pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), OpenError> {
+    let encoding: String = sqlx::query_scalar("SHOW server_encoding").fetch_one(&mut *connection).await?;
+    if encoding != "UTF8" {
+        return Err(OpenError::Encoding { found: encoding });
+    }
+    let mut transaction = connection.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await?;
+    raw_sql(
+        "CREATE SCHEMA IF NOT EXISTS tl; CREATE TABLE IF NOT EXISTS tl.version (version BIGINT NOT NULL);",
+    )
+    .execute(&mut *transaction)
+    .await?;
+    let found: Option<i64> =
+        sqlx::query_scalar("SELECT max(version) FROM tl.version").fetch_one(&mut *transaction).await?;
+    let found = found.unwrap_or_default();
+    if found > NEWEST {
+        return Err(OpenError::Newer { found, known: NEWEST });
+    }
+    for version in usize::try_from(found).unwrap_or_default()..VERSIONS.len() {
+        for part in 0..VERSIONS[version].len() {
+            raw_sql(VERSIONS[version][part]).execute(&mut *transaction).await?;
+        }
+    }
+    if found < NEWEST {
+        sqlx::query("DELETE FROM tl.version").execute(&mut *transaction).await?;
+        sqlx::query("INSERT INTO tl.version VALUES ($1)").bind(NEWEST).execute(&mut *transaction).await?;
+        let mut trying = transaction.begin().await?;
+        // Not everybody may create extensions, and not every server has this one.
+        match raw_sql(TRIGRAMS).execute(&mut *trying).await {
+            Ok(_) => trying.commit().await?,
+            Err(_) => trying.rollback().await?,
+        }
+    }
+    Ok(transaction.commit().await?)
+}

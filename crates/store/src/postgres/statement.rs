@@ -1,0 +1,145 @@
+//! The one statement that appends whatever all turns have pending.
+
+use super::writer::Group;
+use crate::log::Durability;
+use crate::records::sealed;
+use sqlx::{PgConnection, Row as _};
+
+/// - `door` counts this batch in the row of the writer's connection. A connection that was given up finds no row and
+///   writes nothing, and whoever takes its row away learns whether the batch was committed.
+/// - `mine` locks the rows of the turns, in their order. A claim waits for it, and it for a claim: what a paused owner
+///   sends late finds another epoch and is not written.
+/// - How the commit waits for the disk, and the doorbell for other servers, are part of the statement, so that all of it
+///   is one way to the database and back.
+const APPEND: &str = "
+WITH door AS (
+    UPDATE writer SET batch = $2 WHERE id = $1 RETURNING 1
+), given AS MATERIALIZED (
+    SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::boolean[])
+        AS g (n, epoch, first_seq, last_seq, data, ends)
+), mine AS MATERIALIZED (
+    SELECT t.n, t.epoch FROM turn_log t WHERE t.n = ANY ($3) ORDER BY t.n FOR SHARE
+), kept AS (
+    INSERT INTO segment (n, first_seq, last_seq, data)
+    SELECT g.n, g.first_seq, g.last_seq, g.data FROM given g JOIN mine m ON m.n = g.n AND m.epoch = g.epoch
+    WHERE g.data IS NOT NULL AND EXISTS (SELECT 1 FROM door)
+), said AS (
+    INSERT INTO beside (n, step, data)
+    SELECT b.n, b.step, b.data FROM unnest($9::bigint[], $10::bigint[], $11::integer[], $12::bytea[])
+        WITH ORDINALITY AS b (n, epoch, step, data, place) JOIN mine m ON m.n = b.n AND m.epoch = b.epoch
+    WHERE EXISTS (SELECT 1 FROM door) ORDER BY b.place
+), ended AS (
+    UPDATE turn_log t SET state = 1, last_seq = g.last_seq FROM given g JOIN mine m ON m.n = g.n AND m.epoch = g.epoch
+    WHERE t.n = g.n AND g.ends AND EXISTS (SELECT 1 FROM door)
+)
+SELECT set_config('synchronous_commit', $13, true),
+    CASE WHEN $14 <> '' THEN pg_notify('tl_turn', $14)::text END,
+    EXISTS (SELECT 1 FROM door) AS open,
+    ARRAY (SELECT g.place FROM unnest($3::bigint[], $4::bigint[]) WITH ORDINALITY AS g (n, epoch, place)
+        JOIN mine m ON m.n = g.n AND m.epoch = g.epoch) AS taken";
+
+/// What came of a batch.
+pub(super) struct Appended {
+    /// Whether this connection may write at all; if not, nothing was written.
+    pub open: bool,
+    /// Places of the groups that were written; the others have been fenced off.
+    pub taken: Vec<usize>,
+}
+
+/// Appends these groups in one transaction.
+pub(super) async fn append(
+    db: &mut PgConnection,
+    writer: i64,
+    batch: i64,
+    groups: &[Group],
+    durability: Durability,
+    bell: &str,
+) -> Result<Appended, sqlx::Error> {
+    let (mut turns, mut epochs, mut firsts, mut lasts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut data, mut ends) = (Vec::new(), Vec::new());
+    let (mut of, mut of_epoch, mut steps, mut beside) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for group in groups {
+        turns.push(group.live.n);
+        epochs.push(group.epoch as i64);
+        firsts.push(group.first_seq as i64);
+        lasts.push(group.last_seq as i64);
+        data.push((!group.runs.is_empty()).then(|| sealed(&group.runs)));
+        ends.push(group.ends);
+        for said in &group.beside {
+            of.push(group.live.n);
+            of_epoch.push(group.epoch as i64);
+            steps.push(said.step as i32);
+            beside.push(said.payload.to_vec());
+        }
+    }
+    let synchronous = match durability {
+        Durability::Process => "off",
+        Durability::Power => "on",
+    };
+    let row = sqlx::query(APPEND)
+        .bind(writer)
+        .bind(batch)
+        .bind(turns)
+        .bind(epochs)
+        .bind(firsts)
+        .bind(lasts)
+        .bind(data)
+        .bind(ends)
+        .bind(of)
+        .bind(of_epoch)
+        .bind(steps)
+        .bind(beside)
+        .bind(synchronous)
+        .bind(bell)
+        .fetch_one(db)
+        .await?;
+    let places: Vec<i64> = row.try_get("taken")?;
+    let taken = places.into_iter().filter_map(|place| usize::try_from(place - 1).ok()).collect();
+    Ok(Appended { open: row.try_get("open")?, taken })
+}
+
+/// The payload of a notification: who rings, and about which turns. Longer than `bytes_max` it is about all.
+pub(super) fn bell(replica: i32, turns: impl Iterator<Item = i64>, bytes_max: usize) -> String {
+    use std::fmt::Write;
+    let mut bell = replica.to_string();
+    for n in turns {
+        // Writing into a text cannot fail.
+        let _ = write!(bell, " {n}");
+        if bell.len() > bytes_max {
+            return format!("{replica} *");
+        }
+    }
+    bell
+}
+
+/// What a notification says: turns of another server, or all of them. `None`: it is one of ours, or of nobody.
+pub(super) fn heard(replica: i32, bell: &str) -> Option<Option<Vec<i64>>> {
+    let mut words = bell.split(' ');
+    if words.next()?.parse::<i32>().ok()? == replica {
+        return None;
+    }
+    let numbers: Result<Vec<i64>, _> = words.map(str::parse).collect();
+    // `*`, or something that a later version says.
+    Some(numbers.ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R2 `bell_bytes_max`
+    #[test]
+    fn a_bell_names_its_turns_or_stands_for_all() {
+        let check = |turns: std::ops::Range<i64>, rung: &str, heard_of: Option<Vec<i64>>| {
+            let bell = bell(7, turns, 10);
+            assert_eq!(bell, rung);
+            assert_eq!(heard(8, &bell), Some(heard_of));
+            assert_eq!(heard(7, &bell), None, "it is our own");
+        };
+        check(1..4, "7 1 2 3", Some(vec![1, 2, 3]));
+        check(10..13, "7 10 11 12", Some(vec![10, 11, 12]));
+        check(10..14, "7 *", None);
+        assert_eq!(heard(8, ""), None);
+        assert_eq!(heard(8, "7 x"), Some(None));
+    }
+}

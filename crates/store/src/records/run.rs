@@ -1,0 +1,35 @@
+//! A batch of records as what is written.
+
+use super::frame;
+use crate::log::{LogError, Record, STREAM_END};
+use bytes::Bytes;
+
+/// Records that follow each other, or the first that does not.
+pub(crate) struct Run {
+    pub first_seq: u64,
+    pub last_seq: u64,
+    pub ends: bool,
+    pub bytes: Bytes,
+    /// Why the batch contradicts itself.
+    pub fault: Option<LogError>,
+}
+
+/// The records of a batch as one run, or what is wrong with them.
+pub(crate) fn framed(turn: &str, records: &[Record]) -> Option<Run> {
+    let first_seq = records.first()?.seq;
+    let (mut ends, mut fault) = (false, None);
+    for (expected, record) in (first_seq..).zip(records) {
+        if ends {
+            fault = Some(LogError::Ended { turn: turn.to_owned() });
+            break;
+        }
+        if record.seq != expected {
+            fault = Some(LogError::NotDense { turn: turn.to_owned(), expected, given: record.seq });
+            break;
+        }
+        ends = record.kind == STREAM_END;
+    }
+    let last_seq = records.last()?.seq;
+    let bytes = if fault.is_none() { frame::run(records) } else { Bytes::new() };
+    Some(Run { first_seq, last_seq, ends, bytes, fault })
+}

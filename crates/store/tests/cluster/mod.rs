@@ -1,0 +1,175 @@
+//! A PostgreSQL cluster of the tests' own: a folder, a unix socket, no port. It ends with the last test that uses it.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A running cluster.
+pub struct Cluster {
+    programs: PathBuf,
+    folder: tempfile::TempDir,
+    /// PostgreSQL does not run as root.
+    other_user: Option<&'static str>,
+}
+
+impl Cluster {
+    /// The one that all tests of this file share; `None`: there is no PostgreSQL on this machine, which is said.
+    pub fn shared() -> Option<Arc<Self>> {
+        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cluster) = shared.upgrade() {
+            return Some(cluster);
+        }
+        let cluster = Arc::new(Self::start()?);
+        *shared = Arc::downgrade(&cluster);
+        Some(cluster)
+    }
+
+    /// One more.
+    pub fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            println!("skipped: there is no PostgreSQL on this machine");
+            return None;
+        };
+        let folder = tempfile::Builder::new().prefix("tl-pg").tempdir().unwrap();
+        let is_root = output(Command::new("id").arg("-u")).as_deref() == Some("0");
+        let other_user = is_root.then(|| {
+            let known = |user: &&&str| output(Command::new("id").args(["-u", user])).is_some();
+            *["postgres", "nobody"].iter().find(known).expect("some user that is not root")
+        });
+        if let Some(user) = other_user {
+            assert!(Command::new("chown").arg(user).arg(folder.path()).status().unwrap().success());
+        }
+        let cluster = Self { programs, folder, other_user };
+        let auth = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=tl", "--no-sync"];
+        cluster.run("initdb", &[&["-D", cluster.data().as_str()][..], &auth].concat());
+        cluster.begin();
+        Some(cluster)
+    }
+
+    /// Starts the server.
+    pub fn begin(&self) {
+        let socket = self.folder.path().display().to_string();
+        // Nobody cuts the power of this machine: what the operating system has is as good as on the disk.
+        let options = format!(
+            "-c listen_addresses= -c unix_socket_directories={socket} -c fsync=off -c max_connections=300 -c wal_writer_delay=10s \
+             -c shared_buffers=32MB"
+        );
+        let log = format!("{socket}/log");
+        self.run("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "-o", &options, "start"]);
+    }
+
+    /// Stops the server as a crash would: what was not written is lost.
+    pub fn crash(&self) {
+        self.run("pg_ctl", &["-D", &self.data(), "-w", "-m", "immediate", "stop"]);
+    }
+
+    /// The URL of a database that nobody has used yet.
+    pub fn fresh(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("db{}", NEXT.fetch_add(1, Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+
+    pub fn url(&self, database: &str) -> String {
+        let socket = self.folder.path().display().to_string().replace('/', "%2F");
+        format!("postgres://tl@{socket}/{database}")
+    }
+
+    /// What `psql` prints.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        let socket = self.folder.path().display().to_string();
+        self.run(
+            "psql",
+            &[
+                "-X",
+                "-A",
+                "-t",
+                "-q",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                &socket,
+                "-U",
+                "tl",
+                "-d",
+                database,
+                "-c",
+                sql,
+            ],
+        )
+    }
+
+    fn data(&self) -> String {
+        self.folder.path().join("data").display().to_string()
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> String {
+        let (program, shown) = (self.programs.join(program), program);
+        let mut command = match self.other_user {
+            None => Command::new(program),
+            Some(user) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", user, "--clear-groups"]).arg(program);
+                command
+            }
+        };
+        // `pg_ctl start` leaves a server behind that would hold a pipe open.
+        let is_start = arguments.last() == Some(&"start");
+        if is_start {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        let done = command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        if is_start {
+            assert!(done.status().unwrap().success(), "pg_ctl start: {}", self.log());
+            return String::new();
+        }
+        let done = done.output().unwrap();
+        assert!(done.status.success(), "{shown}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let data = self.data();
+        let stop = ["-D", &data, "-w", "-m", "immediate", "stop"];
+        let mut command = match self.other_user {
+            None => Command::new(self.programs.join("pg_ctl")),
+            Some(user) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", user, "--clear-groups"]).arg(self.programs.join("pg_ctl"));
+                command
+            }
+        };
+        // It may be down already.
+        let _ = command.args(stop).current_dir("/").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+/// Where the programs of PostgreSQL are.
+fn programs() -> Option<PathBuf> {
+    let has_all = |folder: &Path| ["initdb", "pg_ctl", "psql"].iter().all(|name| folder.join(name).exists());
+    let mut folders = Vec::new();
+    folders.extend(output(Command::new("pg_config").arg("--bindir")).map(PathBuf::from));
+    folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect::<Vec<_>>());
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .map(|versions| versions.flatten().map(|version| version.path().join("bin")).collect())
+        .unwrap_or_default();
+    versions.sort();
+    folders.extend(versions.into_iter().rev());
+    folders.into_iter().find(|folder| has_all(folder))
+}
+
+fn output(command: &mut Command) -> Option<String> {
+    let done = command.stderr(Stdio::null()).output().ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}
