@@ -1,5 +1,5 @@
 //! What every catalog must do, whichever database it is in. The test file of a database has a function that opens a
-//! fresh store and says `catalog_conformance!(open);`.
+//! fresh store, or says `None` where there is no such database, and says `catalog_conformance!(open);`.
 
 pub mod calls;
 pub mod conversations;
@@ -81,7 +81,9 @@ macro_rules! catalog_conformance {
     (@ $open:ident, $limits:expr => $($subject:ident::$check:ident,)*) => { $(
         #[tokio::test]
         async fn $check() {
-            catalog_conformance::$subject::$check(&$open($limits).await).await;
+            if let Some(store) = $open($limits).await {
+                catalog_conformance::$subject::$check(&store).await;
+            }
         }
     )* };
 }

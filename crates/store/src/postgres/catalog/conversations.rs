@@ -1,0 +1,292 @@
+//! Conversations: begun, named, listed, taken in from elsewhere.
+
+use super::rows::{each, exists, sought, unsigned};
+use super::turns::{self, Begin};
+use super::{Db, calls, search};
+use crate::catalog::texts::{Sought, check_id, first_words, title as shown_title, without_nul};
+use crate::catalog::{
+    CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
+    TitleBy, TurnRow,
+};
+use crate::error::StoreError;
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Row};
+use std::collections::HashSet;
+
+const SUMMARY: &str =
+    "SELECT c.*, (SELECT t.id FROM turn t WHERE t.conversation_id = c.id AND t.ended_at IS NULL) AS running
+    FROM conversation c";
+
+pub(super) async fn create(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    user: &str,
+    new: &NewConversation,
+) -> Result<ConversationRow, StoreError> {
+    check_id("user", user)?;
+    insert(db, limits, user, &new.id, new.title.as_deref(), new.created_at).await?;
+    let row = get(db, user, &new.id).await?.map(|summary| summary.conversation);
+    row.ok_or_else(|| StoreError::failed("a conversation is not there after it was begun"))
+}
+
+pub(super) async fn insert(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    user: &str,
+    id: &str,
+    title: Option<&str>,
+    created_at: i64,
+) -> Result<(), StoreError> {
+    check_id("conversation_id", id)?;
+    let title = title.map(|title| shown_title(title, limits.title_chars_max)).unwrap_or_default();
+    let title_by = if title.is_empty() { TitleBy::Input } else { TitleBy::Given };
+    sqlx::query(
+        "INSERT INTO conversation (id, user_id, title, folded, title_by, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $6)",
+    )
+    .bind(id)
+    .bind(user)
+    .bind(&title)
+    .bind(search::folded(&title))
+    .bind(title_by_to_sql(title_by))
+    .bind(created_at)
+    .execute(db)
+    .await
+    .map_err(exists("conversation"))?;
+    Ok(())
+}
+
+/// A turn has been added: it is the leaf, and its input may give the title.
+pub(super) async fn grown(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    id: &str,
+    turn_id: &str,
+    input_text: &str,
+    at: i64,
+) -> Result<(), StoreError> {
+    let (title, title_by): (String, i16) = sqlx::query_as(
+        "UPDATE conversation SET leaf_id = $2, turns = turns + 1, updated_at = greatest(updated_at, $3) WHERE id = $1
+         RETURNING title, title_by",
+    )
+    .bind(id)
+    .bind(turn_id)
+    .bind(at)
+    .fetch_one(&mut *db)
+    .await?;
+    if title.is_empty() && title_by == title_by_to_sql(TitleBy::Input) {
+        let words = shown_title(&first_words(input_text), limits.title_chars_max);
+        set_title(db, id, &words, TitleBy::Input).await?;
+    }
+    Ok(())
+}
+
+/// Something has happened in it.
+pub(super) async fn touched(db: Db<'_>, id: &str, at: i64) -> Result<(), StoreError> {
+    sqlx::query("UPDATE conversation SET updated_at = greatest(updated_at, $2) WHERE id = $1")
+        .bind(id)
+        .bind(at)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+async fn set_title(db: Db<'_>, id: &str, title: &str, title_by: TitleBy) -> Result<(), StoreError> {
+    sqlx::query("UPDATE conversation SET title = $2, folded = $3, title_by = $4 WHERE id = $1")
+        .bind(id)
+        .bind(title)
+        .bind(search::folded(title))
+        .bind(title_by_to_sql(title_by))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn get(db: Db<'_>, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError> {
+    let row = sqlx::query(AssertSqlSafe(format!("{SUMMARY} WHERE c.id = $1 AND c.user_id = $2")))
+        .bind(sought(id))
+        .bind(sought(user))
+        .fetch_optional(db)
+        .await?;
+    row.as_ref().map(summary).transpose()
+}
+
+pub(super) async fn list(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    user: &str,
+    text: Option<&str>,
+    page: &PageRequest,
+) -> Result<Page<ConversationSummary>, StoreError> {
+    let place = page.place()?;
+    let found = text.map(|text| Sought::of(text, limits.search_chars_max)).transpose()?;
+    let term = match &found {
+        None | Some(Sought::Blank) => None,
+        Some(Sought::Never) => return Ok(Page { items: Vec::new(), next: None }),
+        Some(Sought::Indexed(text) | Sought::Short(text)) => Some(search::pattern(text)),
+    };
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "{SUMMARY} WHERE c.user_id = $1
+            AND ($2::text IS NULL OR c.folded LIKE $2 OR c.id IN (
+                SELECT t.conversation_id FROM said s JOIN turn t ON t.n = s.n WHERE t.user_id = $1 AND s.text LIKE $2))
+            AND ($3::bigint IS NULL OR (c.updated_at, c.id) < ($3, $4))
+         ORDER BY c.updated_at DESC, c.id DESC LIMIT $5"
+    )))
+    .bind(sought(user))
+    .bind(term)
+    .bind(place.as_ref().map(|place| place.at))
+    .bind(place.as_ref().map(|place| place.id.clone()))
+    .bind(i64::from(page.rows() + 1))
+    .fetch_all(db)
+    .await?;
+    Ok(Page::of(each(&rows, summary)?, page.rows(), |item| Place {
+        at: item.conversation.updated_at,
+        id: item.conversation.id.clone(),
+    }))
+}
+
+pub(super) async fn rename(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    user: &str,
+    id: &str,
+    title: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let there = sqlx::query("SELECT 1 FROM conversation WHERE id = $1 AND user_id = $2 FOR UPDATE")
+        .bind(sought(id))
+        .bind(sought(user))
+        .fetch_optional(&mut *db)
+        .await?;
+    if there.is_none() {
+        return Ok(false);
+    }
+    let title = shown_title(title, limits.title_chars_max);
+    if title.is_empty() {
+        let input: Option<String> = sqlx::query_scalar(
+            "SELECT b.input_text FROM turn t JOIN turn_begin b ON b.n = t.n WHERE t.conversation_id = $1
+             ORDER BY t.created_at, t.n LIMIT 1",
+        )
+        .bind(id)
+        .fetch_optional(&mut *db)
+        .await?;
+        let words = first_words(&input.unwrap_or_default());
+        set_title(db, id, &shown_title(&words, limits.title_chars_max), TitleBy::Input).await?;
+    } else {
+        set_title(db, id, &title, TitleBy::Given).await?;
+    }
+    touched(db, id, now).await?;
+    Ok(true)
+}
+
+pub(super) async fn set_leaf(db: Db<'_>, user: &str, id: &str, turn_id: &str) -> Result<bool, StoreError> {
+    let changed = sqlx::query(
+        "UPDATE conversation SET leaf_id = $3 WHERE id = $1 AND user_id = $2
+         AND EXISTS (SELECT 1 FROM turn WHERE id = $3 AND conversation_id = $1 AND user_id = $2)",
+    )
+    .bind(sought(id))
+    .bind(sought(user))
+    .bind(sought(turn_id))
+    .execute(db)
+    .await?;
+    Ok(changed.rows_affected() > 0)
+}
+
+pub(super) async fn import(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    replica: i32,
+    user: &str,
+    imported: &Imported,
+) -> Result<(), StoreError> {
+    check_id("user", user)?;
+    let Imported { conversation, turns, calls } = imported;
+    let max = limits.conversation_turns_max;
+    if turns.len() as u64 > max {
+        return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
+    }
+    let id = &conversation.id;
+    let title = (conversation.title_by == TitleBy::Given).then_some(conversation.title.as_str());
+    insert(db, limits, user, id, title, conversation.created_at).await?;
+    let mut before = HashSet::new();
+    for turn in turns {
+        import_turn(db, replica, user, id, turn, &before).await?;
+        before.insert(turn.id.as_str());
+        grown(db, limits, id, &turn.id, &turn.input_text, turn.created_at).await?;
+    }
+    if let Some(leaf) = &conversation.leaf_id {
+        if !before.contains(leaf.as_str()) {
+            return Err(StoreError::invalid("leaf_id", "it is no turn of the conversation"));
+        }
+        set_leaf(db, user, id, leaf).await?;
+    }
+    if let Some(stray) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
+        return Err(StoreError::invalid(
+            "calls",
+            format!("`{}` is in no turn of the conversation", stray.tool_id),
+        ));
+    }
+    calls::put(db, user, calls).await?;
+    touched(db, id, conversation.updated_at).await
+}
+
+async fn import_turn(
+    db: Db<'_>,
+    replica: i32,
+    user: &str,
+    conversation_id: &str,
+    turn: &TurnRow,
+    before: &HashSet<&str>,
+) -> Result<(), StoreError> {
+    check_id("turn_id", &turn.id)?;
+    let Some(end) = &turn.end else {
+        return Err(StoreError::invalid("turns", format!("`{}` has not ended", turn.id)));
+    };
+    if let Some(parent) = &turn.parent
+        && !before.contains(parent.turn_id.as_str())
+    {
+        return Err(StoreError::invalid("turns", format!("what `{}` continues is not before it", turn.id)));
+    }
+    let input_text = without_nul(&turn.input_text);
+    let begin = Begin {
+        id: &turn.id,
+        parent: turn.parent.as_ref(),
+        message_id: &turn.message_id,
+        agent: &turn.agent,
+        model: turn.model.as_deref(),
+        mode: turn.mode.as_deref(),
+        stored: &turn.stored,
+        input_text: &input_text,
+        created_at: turn.created_at,
+    };
+    turns::insert(db, replica, user, Some(conversation_id), &begin).await?;
+    turns::end(db, user, &turn.id, end).await?;
+    Ok(())
+}
+
+fn title_by_to_sql(title_by: TitleBy) -> i16 {
+    match title_by {
+        TitleBy::Input => 0,
+        TitleBy::Given => 1,
+    }
+}
+
+fn summary(row: &PgRow) -> Result<ConversationSummary, StoreError> {
+    let title_by = match row.try_get::<i16, _>("title_by")? {
+        0 => TitleBy::Input,
+        _ => TitleBy::Given,
+    };
+    Ok(ConversationSummary {
+        conversation: ConversationRow {
+            id: row.try_get("id")?,
+            user: row.try_get("user_id")?,
+            title: row.try_get("title")?,
+            title_by,
+            leaf_id: row.try_get("leaf_id")?,
+            created_at: row.try_get("created_at")?,
+            updated_at: row.try_get("updated_at")?,
+        },
+        turns: unsigned(row, "turns")?,
+        running_turn_id: row.try_get("running")?,
+    })
+}

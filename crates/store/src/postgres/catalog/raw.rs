@@ -1,0 +1,125 @@
+//! What upstreams really sent, in pieces.
+
+use super::Db;
+use super::rows::{each, small, sought, to_sql, unsigned};
+use crate::catalog::{CatalogLimits, RawExtent, RawId, RawRow};
+use crate::error::StoreError;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+pub(super) async fn append(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    user: &str,
+    id: &RawId,
+    bytes: &[u8],
+    now: i64,
+) -> Result<Option<RawExtent>, StoreError> {
+    let is_theirs = sqlx::query("SELECT 1 FROM turn WHERE id = $1 AND user_id = $2 FOR KEY SHARE")
+        .bind(sought(&id.turn_id))
+        .bind(sought(user))
+        .fetch_optional(&mut *db)
+        .await?;
+    if is_theirs.is_none() {
+        return Ok(None);
+    }
+    sqlx::query(
+        "INSERT INTO raw (turn_id, step, attempt, bytes, extent, created_at) VALUES ($1, $2, $3, 0, 0, $4)
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(&id.turn_id)
+    .bind(i64::from(id.step))
+    .bind(i64::from(id.attempt))
+    .bind(now)
+    .execute(&mut *db)
+    .await?;
+    let row = sqlx::query("SELECT * FROM raw WHERE turn_id = $1 AND step = $2 AND attempt = $3 FOR UPDATE")
+        .bind(&id.turn_id)
+        .bind(i64::from(id.step))
+        .bind(i64::from(id.attempt))
+        .fetch_one(&mut *db)
+        .await?;
+    let (n, kept, was): (i64, u64, RawExtent) = (row.try_get("n")?, unsigned(&row, "bytes")?, extent(&row)?);
+    if was == RawExtent::Beginning {
+        // A gap in the middle would be worse than an end.
+        return Ok(Some(was));
+    }
+    let of_turn: i64 =
+        sqlx::query_scalar("SELECT coalesce(sum(bytes), 0)::bigint FROM raw WHERE turn_id = $1")
+            .bind(&id.turn_id)
+            .fetch_one(&mut *db)
+            .await?;
+    let room = limits
+        .raw_attempt_bytes_max
+        .saturating_sub(kept)
+        .min(limits.raw_turn_bytes_max.saturating_sub(u64::try_from(of_turn).unwrap_or_default()));
+    let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+    let extent = if fits == bytes.len() { RawExtent::Whole } else { RawExtent::Beginning };
+    if fits > 0 {
+        sqlx::query("INSERT INTO raw_piece (raw_n, data) VALUES ($1, $2)")
+            .bind(n)
+            .bind(bytes[..fits].to_vec())
+            .execute(&mut *db)
+            .await?;
+    }
+    sqlx::query("UPDATE raw SET bytes = $2, extent = $3 WHERE n = $1")
+        .bind(n)
+        .bind(to_sql("bytes", kept.saturating_add(fits as u64))?)
+        .bind(match extent {
+            RawExtent::Whole => 0i16,
+            RawExtent::Beginning => 1,
+        })
+        .execute(db)
+        .await?;
+    Ok(Some(extent))
+}
+
+pub(super) async fn of_turn(db: Db<'_>, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT r.* FROM raw r JOIN turn t ON t.id = r.turn_id WHERE t.id = $1 AND t.user_id = $2
+         ORDER BY r.step, r.attempt",
+    )
+    .bind(sought(turn_id))
+    .bind(sought(user))
+    .fetch_all(db)
+    .await?;
+    each(&rows, |row| {
+        let id = RawId {
+            turn_id: row.try_get("turn_id")?,
+            step: small(row, "step")?,
+            attempt: small(row, "attempt")?,
+        };
+        Ok(RawRow {
+            id,
+            bytes: unsigned(row, "bytes")?,
+            extent: extent(row)?,
+            created_at: row.try_get("created_at")?,
+        })
+    })
+}
+
+pub(super) async fn get(db: Db<'_>, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
+    let n: Option<i64> = sqlx::query_scalar(
+        "SELECT r.n FROM raw r JOIN turn t ON t.id = r.turn_id
+         WHERE t.id = $1 AND t.user_id = $2 AND r.step = $3 AND r.attempt = $4",
+    )
+    .bind(sought(&id.turn_id))
+    .bind(sought(user))
+    .bind(i64::from(id.step))
+    .bind(i64::from(id.attempt))
+    .fetch_optional(&mut *db)
+    .await?;
+    let Some(n) = n else { return Ok(None) };
+    let pieces: Vec<Vec<u8>> = sqlx::query_scalar("SELECT data FROM raw_piece WHERE raw_n = $1 ORDER BY id")
+        .bind(n)
+        .fetch_all(db)
+        .await?;
+    Ok(Some(pieces.concat()))
+}
+
+fn extent(row: &PgRow) -> Result<RawExtent, StoreError> {
+    Ok(match row.try_get::<i16, _>("extent")? {
+        0 => RawExtent::Whole,
+        _ => RawExtent::Beginning,
+    })
+}
