@@ -19,7 +19,7 @@ async fn a_turn_is_read_at_every_moment_of_its_life() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
-    let store = SqliteStore::open(&path, settings.clone()).await.unwrap();
+    let store = SqliteStore::open(&path, settings).await.unwrap();
     let epoch = store.claim("turn_1").await.unwrap().epoch;
     let onlooker = SqliteOnlooker::open(&path).unwrap();
     let seen = |turn: &str| onlooker.records(turn).unwrap();

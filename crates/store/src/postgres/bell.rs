@@ -24,10 +24,11 @@ pub(super) async fn listen(shared: Arc<Shared>) {
             shared.look_at(None).await;
             loop {
                 match listener.try_recv().await? {
-                    Some(bell) => match heard(shared.replica, bell.payload()) {
-                        Some(numbers) => shared.look_at(numbers.as_deref()).await,
-                        None => {}
-                    },
+                    Some(bell) => {
+                        if let Some(numbers) = heard(shared.replica, bell.payload()) {
+                            shared.look_at(numbers.as_deref()).await;
+                        }
+                    }
                     // It was deaf for a moment.
                     None => shared.look_at(None).await,
                 }

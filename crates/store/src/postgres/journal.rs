@@ -126,7 +126,7 @@ impl Log for PostgresStore {
         let open = format!(
             "SELECT turn FROM turn_log t WHERE state = 0
                 AND (owner = $1 OR NOT EXISTS (SELECT 1 FROM replica r WHERE r.id = t.owner AND {})) ORDER BY turn",
-            super::lease::ALIVE
+            super::lease::alive()
         );
         let open = sqlx::query_scalar(sqlx::AssertSqlSafe(open)).bind(self.shared().replica);
         open.fetch_all(&self.shared().pool).await.map_err(failed)
@@ -200,7 +200,7 @@ impl PostgresStore {
                     AND NOT EXISTS (SELECT 1 FROM replica r WHERE r.id = t.owner AND {})
                 ORDER BY t.n LIMIT 1 FOR UPDATE SKIP LOCKED)
              RETURNING turn, n, epoch",
-            super::lease::ALIVE
+            super::lease::alive()
         );
         let claimed = sqlx::query(sqlx::AssertSqlSafe(claim)).bind(shared.replica);
         let Some(row) = claimed.fetch_optional(&shared.pool).await.map_err(failed)? else { return Ok(None) };
@@ -333,7 +333,9 @@ impl Tail for PostgresTail {
         if self.progress.last_seq <= after {
             return Ok(None);
         }
-        let records = self.reader.behind(after, self.records_max).await?;
+        // Never beyond what was told: the database may have more, and what is told later is then no news.
+        let told = usize::try_from(self.progress.last_seq - after).unwrap_or(usize::MAX);
+        let records = self.reader.behind(after, self.records_max.min(told)).await?;
         self.after = records.last().map_or(after, |record| record.seq);
         Ok(Some(records))
     }

@@ -15,9 +15,13 @@ use std::time::{Duration, Instant};
 pub(super) const LOCK_CLASS: i32 = 0x7468_726c;
 
 /// A condition on a `replica r`: it runs.
-pub(super) const ALIVE: &str = "r.lease_until > clock_timestamp() AND EXISTS (SELECT 1 FROM pg_locks l
-    WHERE l.locktype = 'advisory' AND l.classid::bigint = 1952019052 AND l.objid::bigint = r.id
-    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+pub(super) fn alive() -> String {
+    format!(
+        "r.lease_until > clock_timestamp() AND EXISTS (SELECT 1 FROM pg_locks l
+            WHERE l.locktype = 'advisory' AND l.classid::bigint = {LOCK_CLASS} AND l.objid::bigint = r.id
+            AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+    )
+}
 
 /// What this server knows of its lease.
 pub(super) struct Lease {

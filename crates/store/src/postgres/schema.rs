@@ -37,10 +37,10 @@ pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), OpenErr
     if found > NEWEST {
         return Err(OpenError::Newer { found, known: NEWEST });
     }
-    for version in usize::try_from(found).unwrap_or_default()..VERSIONS.len() {
-        for part in 0..VERSIONS[version].len() {
-            raw_sql(VERSIONS[version][part]).execute(&mut *transaction).await?;
-        }
+    let missing = VERSIONS.iter().skip(usize::try_from(found).unwrap_or_default());
+    let missing: Vec<&'static str> = missing.flat_map(|parts| parts.iter().copied()).collect();
+    for part in missing {
+        raw_sql(part).execute(&mut *transaction).await?;
     }
     if found < NEWEST {
         sqlx::query("DELETE FROM tl.version").execute(&mut *transaction).await?;

@@ -326,7 +326,7 @@ pub(super) async fn open(db: Db<'_>, replica: i32) -> Result<Vec<OpenTurn>, Stor
          WHERE t.ended_at IS NULL AND (coalesce(l.owner, t.replica) = $1
             OR NOT EXISTS (SELECT 1 FROM replica r WHERE r.id = coalesce(l.owner, t.replica) AND {}))
          ORDER BY t.n",
-        crate::postgres::lease::ALIVE
+        crate::postgres::lease::alive()
     );
     let rows = sqlx::query(AssertSqlSafe(open)).bind(replica).fetch_all(db).await?;
     each(&rows, |row| {
