@@ -60,10 +60,19 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
 /// # Errors
 /// 400: what is wrong with it and where.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // serde would read the items of a list as the fields of a type, in their order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(no_json)?;
+        return Err(ApiError::bad_request("invalid_value", "the body is a list; an object is wanted"));
+    }
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => misfit(&error.to_string()),
-        _ => ApiError::bad_request("invalid_json", format!("the body is no JSON: {error}")),
+        _ => no_json(error),
     })
+}
+
+fn no_json(error: serde_json::Error) -> ApiError {
+    ApiError::bad_request("invalid_json", format!("the body is no JSON: {error}"))
 }
 
 impl<S, T> FromRequestParts<S> for Query<T>
@@ -174,6 +183,8 @@ mod tests {
         for (text, code, param, remedy) in [
             ("{", "invalid_json", "", ""),
             ("[1]", "invalid_value", "", ""),
+            (" [\"c\"]", "invalid_value", "", ""),
+            ("[", "invalid_json", "", ""),
             ("{}", "missing_field", "conversation_id", ""),
             (
                 r#"{"conversationId":"c"}"#,

@@ -278,8 +278,7 @@ impl Offers {
     /// Offers a call to its client. If the client is not there any more, that is the answer.
     pub(crate) fn offer(
         &self,
-        call: CallId,
-        attempt: u32,
+        (call, attempt): (CallId, u32),
         client_id: &str,
         tool: ToolName,
         arguments: Value,

@@ -86,7 +86,6 @@ pub async fn cancelled(standing: Standing, call: &str) -> Result<CallTold, ApiEr
     params(("turn_id" = String, Path, description = "Which turn"), ("tool_id" = String, Path, description = "Which call")),
     responses(
         (status = 200, description = "It is the call's outcome", body = CallTold),
-        (status = 403, description = "The call is another user's", body = ErrorBody),
         (status = 404, description = "There is no such turn, or no client was asked to run such a call", body = ErrorBody),
         (status = 409, description = "The call has an outcome already", body = ErrorBody),
         (status = 410, description = "The call's time is over", body = ErrorBody),
@@ -113,9 +112,9 @@ pub fn told(answered: ClientAnswered, call: &str) -> Result<CallTold, ApiError> 
         ClientAnswered::TooLate => {
             Err(ApiError::gone("too_late", format!("the time of call `{call}` is over")))
         }
-        ClientAnswered::NotYours => {
-            Err(ApiError::forbidden("not_yours", format!("call `{call}` is another user's")))
+        // What is another user's is not there.
+        ClientAnswered::NotYours | ClientAnswered::Unknown => {
+            Err(ApiError::not_found("call that a client was asked to run", call))
         }
-        ClientAnswered::Unknown => Err(ApiError::not_found("call that a client was asked to run", call)),
     }
 }

@@ -227,7 +227,7 @@ async fn find(state: &AppState, principal: &Principal, id: &str) -> Result<FileR
 /// The content of a file, always as an attachment.
 #[utoipa::path(get, path = "/v1/files/{file_id}/content", tag = "files",
     params(("file_id" = String, Path, description = "Which file")), responses(
-    (status = 200, description = "Its bytes", body = String, content_type = "application/octet-stream"),
+    (status = 200, description = "Its bytes, as what they are", body = String, content_type = "*/*"),
     (status = 304, description = "`If-None-Match` has it already"),
     (status = 404, description = "There is none", body = ErrorBody),
 ))]

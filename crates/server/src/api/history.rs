@@ -190,6 +190,8 @@ async fn counts(
     Query(query): Query<CallsQuery>,
 ) -> Result<axum::Json<CountsInfo>, ApiError> {
     principal.need(Scope::Chat)?;
+    // There are no pages here; what would be no page elsewhere is a mistake here as well.
+    PageQuery::request(query.cursor.clone(), query.limit)?;
     Ok(axum::Json(state.catalog.count_calls(&principal.user, &query.filter()).await?.into()))
 }
 

@@ -76,6 +76,7 @@ pub fn document(api: OpenApi) -> Value {
     }
     document["security"] = json!([{"bearer": []}]);
     plain_parameters(&mut document);
+    narrow(&mut document);
     refuse_in_one_shape(&mut document);
     name_each(&mut document);
     document
@@ -106,6 +107,56 @@ fn name_each(document: &mut Value) {
                 names.insert(name.clone());
             }
             operation["operationId"] = Value::from(name);
+        }
+    }
+}
+
+/// What the handlers take, where the types that they are written with say less: the place of a schema, and what is true of
+/// it besides.
+const NARROWER: [(&str, &str); 17] = [
+    ("/components/schemas/Approve/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
+    (
+        "/components/schemas/Approve/properties/remember",
+        r#"{"type": ["string", "object", "null"], "examples": ["turn", "always"]}"#,
+    ),
+    ("/components/schemas/CallResult/properties/status", r#"{"enum": ["success", "error"]}"#),
+    (
+        "/components/schemas/CallResult/properties/output",
+        r#"{"type": ["string", "number", "boolean", "object", "array", "null"]}"#,
+    ),
+    ("/components/schemas/CreateAgent/properties/name", AGENT_NAME),
+    ("/components/schemas/DuplicateAgent/properties/name", AGENT_NAME),
+    ("/components/schemas/AgentSettings/properties/mode", r#"{"enum": ["auto", "native", "text", null]}"#),
+    ("/components/schemas/AgentSettings/properties/model", r#"{"minLength": 1}"#),
+    (
+        "/components/schemas/AgentSettings/properties/steering",
+        r#"{"enum": ["next_step", "after_turn", null]}"#,
+    ),
+    ("/components/schemas/KeyWanted/properties/name", r#"{"minLength": 1, "maxLength": 200}"#),
+    ("/components/schemas/ParseText/properties/protocol", r#"{"enum": ["vcp", "xml", null]}"#),
+    ("/components/schemas/Say/properties/input", r#"{"minItems": 1}"#),
+    ("/components/schemas/Say/properties/when", r#"{"enum": ["next_step", "after_turn", null]}"#),
+    ("/components/schemas/StartTurn/properties/input", r#"{"minItems": 1}"#),
+    ("/components/schemas/StartTurn/properties/mode", r#"{"enum": ["auto", "native", "text", null]}"#),
+    (
+        "/paths/~1v1~1conversations~1import/post/requestBody/content/application~1json/schema",
+        r#"{"type": ["array", "object"], "minItems": 1, "required": ["messages"]}"#,
+    ),
+    (
+        "/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema",
+        r#"{"required": ["model", "messages"], "properties": {
+            "model": {"type": "string", "minLength": 1},
+            "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["role"]}},
+            "stream": {"type": ["boolean", "null"]}}}"#,
+    ),
+];
+const AGENT_NAME: &str = r#"{"pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$"}"#;
+
+fn narrow(document: &mut Value) {
+    for (place, more) in NARROWER {
+        let more = serde_json::from_str::<Map<String, Value>>(more);
+        if let (Some(Value::Object(schema)), Ok(more)) = (document.pointer_mut(place), more) {
+            schema.extend(more);
         }
     }
 }
@@ -156,4 +207,22 @@ async fn openapi(headers: HeaderMap) -> Response {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: E5
+    #[test]
+    fn what_is_said_besides_is_said_of_something() {
+        let document = document(crate::openapi());
+        for (place, more) in NARROWER {
+            let more: Map<String, Value> = serde_json::from_str(more).expect(place);
+            let schema = document.pointer(place).unwrap_or_else(|| panic!("there is no {place}"));
+            for (name, value) in more {
+                assert_eq!(schema[&name], value, "{place}");
+            }
+        }
+    }
 }

@@ -202,11 +202,12 @@ impl Gate {
         };
         check_length(&parts.headers, bounds)?;
         let shown = shown(parts)?;
+        let Needs::Scope(scope) = needs else { return Ok(Admitted { principal: None, bounds }) };
+        let principal = self.principal(shown).await?;
+        // Behind the key: who has none is told that, and nothing else.
         if !rule::is_read(method) {
             check_intent(&parts.headers)?;
         }
-        let Needs::Scope(scope) = needs else { return Ok(Admitted { principal: None, bounds }) };
-        let principal = self.principal(shown).await?;
         principal.need(scope)?;
         if kind == Kind::NewTurn {
             let who = principal.key_id.clone().unwrap_or_else(|| principal.user.clone());

@@ -395,7 +395,7 @@ impl Driver {
                     Some(_) => Offered::Now,
                     None => Offered::Before,
                 };
-                self.offers.offer(call, attempt, &client_id, tool, arguments.value, until, offered)
+                self.offers.offer((call, attempt), &client_id, tool, arguments.value, until, offered)
             }
             Action::AnswerTool { call: _, attempt: _, question_id, answer } => {
                 self.tools.answer(question_id, answer);

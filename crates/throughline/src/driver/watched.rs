@@ -12,7 +12,9 @@ pub(crate) struct Watched(Option<(Arc<dyn Observer>, Arc<TurnFacts>)>);
 
 /// One model call as the observer knows it.
 #[derive(Clone)]
-pub(crate) struct CallWatch(Option<(Arc<dyn Observer>, Arc<TurnFacts>, Arc<ModelCallFacts>)>);
+pub(crate) struct CallWatch(Option<WatchedCall>);
+
+type WatchedCall = (Arc<dyn Observer>, Arc<TurnFacts>, Arc<ModelCallFacts>);
 
 impl Watched {
     pub(crate) fn new(observer: Option<Arc<dyn Observer>>, facts: TurnFacts) -> Self {
