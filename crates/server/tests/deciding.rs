@@ -3,8 +3,9 @@
 mod support;
 
 use serde_json::json;
-use support::{TestServer, answered, saying};
-use throughline_testkit::{Queue, Script};
+use support::{Events, PATIENCE, TestServer, answered, saying};
+use throughline_testkit::{Queue, Script, Seen, seen::SeenMessage};
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn one_viewer_answers_and_the_other_watches() {
@@ -37,8 +38,10 @@ async fn one_viewer_answers_and_the_other_watches() {
 async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
     let waits = Queue::new([Script::new().call("queue_wait", json!({})), Script::new().say("Both.")]);
     let server = TestServer::start(waits).await;
-    let turn = server.say("Hi").await;
-    let mut viewer = server.follow(&turn, 0).await;
+    let (_, started) = server.post("/v1/turns", saying("Hi")).await;
+    let (turn, conversation) =
+        (started["turn_id"].as_str().unwrap(), started["conversation_id"].as_str().unwrap());
+    let mut viewer = server.follow(turn, 0).await;
     let call = viewer.until("tool_start").await.last().unwrap().data["tool_id"].as_str().unwrap().to_owned();
     let path = format!("/v1/turns/{turn}/messages");
     let (status, first) = server.post(&path, saying("And this")).await;
@@ -50,6 +53,9 @@ async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
     let (status, back) = answered(server.client().delete(server.url(&second))).await;
     assert_eq!((status, &back["input"][0]["text"]), (200, &json!("Not this")));
     assert_eq!(answered(server.client().delete(server.url(&second))).await.0, 409);
+    let mut last = saying("And then this");
+    last["when"] = json!("after_turn");
+    assert_eq!(server.post(&path, last).await.0, 202);
     let cancelled = server.post(&format!("/v1/turns/{turn}/calls/{call}/cancel"), json!({})).await;
     assert_eq!((cancelled.0, cancelled.1["status"].as_str()), (202, Some("cancelling")));
     assert_eq!(server.post(&format!("/v1/turns/{turn}/calls/none/cancel"), json!({})).await.0, 404);
@@ -57,6 +63,18 @@ async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
     let said: Vec<_> = rest.iter().filter(|event| event.name == "user_message").collect();
     assert_eq!(said.len(), 1);
     assert_eq!(said[0].data["id"], first["id"]);
+    // What was to be said afterwards begins the next turn of the conversation.
+    let next = timeout(PATIENCE, async {
+        loop {
+            let (_, found) = server.get(&format!("/v1/conversations/{conversation}")).await;
+            if let Some(next) = found["tree"].as_array().expect("a tree").get(1) {
+                return next.clone();
+            }
+        }
+    });
+    let next = next.await.expect("a next turn");
+    assert_eq!((&next["input"], &next["parent"]["turn_id"]), (&json!("And then this"), &json!(turn)));
+    server.follow(next["id"].as_str().unwrap(), 0).await.until("stream_end").await;
     assert_eq!(server.post(&path, saying("Too late")).await.0, 409);
 }
 
@@ -85,4 +103,28 @@ async fn a_client_runs_its_own_tool() {
     let rest = viewer.rest().await;
     let ended = rest.iter().find(|event| event.name == "tool_result").unwrap();
     assert_eq!(ended.data["output"], "it is open");
+}
+
+// R: A2, R4
+#[tokio::test]
+async fn what_one_user_always_allows_another_is_still_asked() {
+    let asks = |seen: &Seen| match seen.messages.last() {
+        Some(SeenMessage::Results(_)) => Script::new().say("Noted."),
+        _ => Script::new().call("calendar_add", json!({"title": "tea"})),
+    };
+    let server = TestServer::start_asking(asks).await;
+    let turn = server.say("Hi").await;
+    let mut viewer = server.follow(&turn, 0).await;
+    let asked = viewer.until("approval_request").await;
+    let question = asked.last().unwrap().data["approval_id"].as_str().unwrap();
+    let always = json!({"decision": "approve", "remember": "always"});
+    assert_eq!(server.post(&format!("/v1/turns/{turn}/approvals/{question}"), always).await.0, 200);
+    viewer.until("stream_end").await;
+
+    let again = server.say("Hi").await;
+    let events = server.follow(&again, 0).await.until("stream_end").await;
+    assert!(events.iter().all(|event| event.name != "approval_request"), "it holds: {events:#?}");
+    let eve = server.client_of("eve").post(server.url("/v1/turns")).header("accept", "text/event-stream");
+    let mut eve = Events::of(eve.json(&saying("Hi")).send().await.unwrap());
+    eve.until("approval_request").await;
 }

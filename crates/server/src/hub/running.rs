@@ -1,11 +1,15 @@
 //! One running turn, from its first event until everything about it is kept.
 
-use super::{Hub, OnDisconnect};
+use super::{Behind, Hub, NewTurn, OnDisconnect, Thread};
+use crate::principal::Principal;
 use serde_json::Value;
-use throughline::{Turn, TurnControl, TurnEnded, TurnHooks};
-use throughline_engine::{Remembered, TurnId};
+use std::pin::Pin;
+use throughline::config::Mode;
+use throughline::{Turn, TurnControl, TurnEnded, TurnHooks, TurnRequest, TurnStatus};
+use throughline_engine::{QueuedMessage, Remembered, TurnId};
 use throughline_store::StoreError;
-use throughline_store::catalog::{NewRemembered, TurnEnd};
+use throughline_store::catalog::{NewRemembered, Parent, TurnEnd};
+use throughline_wire::UserPart;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -54,10 +58,6 @@ impl Hub {
         conversation_id: Option<String>,
         answer: Remembered,
     ) -> Result<(), StoreError> {
-        let conversation_id = match answer.scope {
-            throughline::Scope::Always => None,
-            _ => conversation_id,
-        };
         let about =
             serde_json::json!([answer.tool, answer.fingerprint, answer.arguments_hash, answer.arguments]);
         let value = serde_json::to_value(&answer).map_err(StoreError::failed)?;
@@ -66,13 +66,14 @@ impl Hub {
         self.0.catalog.remember(user, answer).await.map(drop)
     }
 
-    /// What holds for this user, in this conversation.
+    /// What holds in this conversation. What always holds is the library's to ask for.
     pub(super) async fn remembered(
         &self,
         user: &str,
-        conversation_id: Option<&str>,
+        conversation_id: &str,
     ) -> Result<Vec<Remembered>, StoreError> {
-        let rows = self.0.catalog.remembered(user, conversation_id).await?;
+        let mut rows = self.0.catalog.remembered(user, Some(conversation_id)).await?;
+        rows.retain(|row| row.conversation_id.is_some());
         // What cannot be understood is not followed: the question is asked again.
         Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row.answer).ok()).collect())
     }
@@ -95,33 +96,72 @@ impl Hub {
             settled: settled.clone(),
         };
         self.running().insert(id.clone(), running);
-        let (hub, user) = (self.clone(), user.to_owned());
+        let (hub, user, said_last) = (self.clone(), user.to_owned(), control.clone());
         self.0.tasks.spawn(async move {
             // Whatever happens, whoever waits for this goes on.
             let _settled = settled.drop_guard();
-            if let Ok(ended) = ends.ended.await {
-                hub.keep_end(&user, ended).await;
-            }
+            let status = match ends.ended.await {
+                Ok(ended) => hub.keep_end(&user, ended).await,
+                Err(_) => None,
+            };
             hub.running().remove(&id);
+            let said = said_last.take_queued();
+            if !said.is_empty() && status.is_some_and(goes_on) {
+                hub.say_next(&user, &id, said).await;
+            }
         });
         control
     }
 
-    async fn keep_end(&self, user: &str, ended: TurnEnded) {
+    /// What was said in a turn, and not taken in by its end, begins the next one. R: T14
+    fn say_next<'a>(
+        &'a self,
+        user: &'a str,
+        turn: &'a TurnId,
+        said: Vec<QueuedMessage>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        // Boxed, since a turn that is started ends here again.
+        Box::pin(async move {
+            let row = match self.0.catalog.turn(user, turn.as_str()).await {
+                Ok(Some(row)) => row,
+                Ok(None) | Err(_) => return,
+            };
+            // Without a conversation there is no next turn.
+            let Some(conversation_id) = row.conversation_id else { return };
+            let input: Vec<UserPart> = said.into_iter().flat_map(|message| message.input).collect();
+            let request = TurnRequest {
+                input: input.into(),
+                agent: Some(row.agent),
+                model: row.model,
+                mode: row.mode.as_deref().and_then(Mode::named),
+                ..TurnRequest::default()
+            };
+            let behind = Behind::Turn(Parent::whole(turn.as_str()));
+            let thread = Thread::In { conversation_id, behind };
+            let new = NewTurn { request, thread, ..NewTurn::default() };
+            if let Err(error) = self.start(&Principal::local(user), new).await {
+                let why = error.message;
+                tracing::error!(turn_id = turn.as_str(), why, "what was said last begins no turn");
+            }
+        })
+    }
+
+    async fn keep_end(&self, user: &str, ended: TurnEnded) -> Option<TurnStatus> {
         // Not here: another process has it, or the log was lost and the next start reads what it holds.
-        let Some(status) = ended.status else { return };
+        let ended_as = ended.status?;
         let turn_id = ended.turn_id;
         let (Ok(status), Ok(adds), Ok(usage)) = (
-            serde_json::to_value(status),
+            serde_json::to_value(ended_as),
             serde_json::to_string(&ended.adds),
             serde_json::to_value(ended.usage),
         ) else {
             tracing::error!(turn_id = turn_id.as_str(), "the end of a turn cannot be written as JSON");
-            return;
+            return None;
         };
         let status = status.as_str().unwrap_or_default().to_owned();
         let end = TurnEnd { status, adds, text: ended.text, usage: Some(usage), ended_at: ended.ended_at };
         self.write_end(user, &turn_id, end).await;
+        Some(ended_as)
     }
 
     /// The log has the end already; a store that is away for a moment must not leave the conversation waiting for it.
@@ -155,4 +195,9 @@ impl Hub {
             ended_at: jiff::Timestamp::now().as_millisecond(),
         }
     }
+}
+
+/// Whoever stopped a turn, or saw it fail, says by themselves what comes next.
+fn goes_on(status: TurnStatus) -> bool {
+    matches!(status, TurnStatus::Completed | TurnStatus::Length | TurnStatus::Limit)
 }

@@ -186,9 +186,9 @@ impl Hub {
                 Err(NoHistory::Error(error)) => return Err(error),
             };
         }
-        let in_conversation =
-            conversation_id.as_deref().filter(|_| !matches!(place, TurnPlace::NewConversation { .. }));
-        request.remembered.extend(self.remembered(user, in_conversation).await?);
+        if let TurnPlace::In { conversation_id, .. } = &place {
+            request.remembered.extend(self.remembered(user, conversation_id).await?);
+        }
         request.conversation_id = conversation_id.clone().map(ConversationId::new);
         request.user = Some(user.to_owned());
         let prepared = inner.app.prepare(request).await?;
