@@ -45,6 +45,15 @@ pub enum Command {
     /// Look at configuration, keys, tools and sandbox, and say what to do about what does not work
     #[command(after_long_help = messages::DOCTOR_HELP)]
     Doctor(Doctor),
+    /// List tool calls and turns of the past
+    #[command(after_long_help = messages::HISTORY_HELP)]
+    History(History),
+    /// Write a conversation down: everything, or to be read, or its tool calls as a table
+    #[command(after_long_help = messages::EXPORT_HELP)]
+    Export(Export),
+    /// Read a conversation in: one that was exported, or a list of OpenAI messages
+    #[command(after_long_help = messages::IMPORT_HELP)]
+    Import(Import),
     /// Show a past turn again, screen by screen
     #[command(after_long_help = messages::REPLAY_HELP)]
     Replay(Replay),
@@ -258,13 +267,95 @@ pub struct Doctor {
     pub json: bool,
 }
 
+/// `throughline history`.
+#[derive(Debug, ClapArgs)]
+pub struct History {
+    /// Turns instead of tool calls
+    #[arg(long, conflicts_with_all = ["tool", "source", "turn", "text"])]
+    pub turns: bool,
+    /// Calls of this tool only
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Calls of tools from this source only: builtin, mcp:files, ...
+    #[arg(long, value_name = "SOURCE")]
+    pub source: Option<String>,
+    /// With this status only: success, error, denied, ...; of turns: completed, error, running, ...
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+    /// Of this turn only
+    #[arg(long, value_name = "TURN")]
+    pub turn: Option<String>,
+    /// Of this conversation only
+    #[arg(long, value_name = "CONVERSATION")]
+    pub conversation: Option<String>,
+    /// With this text in name, arguments, result or error
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Of this user only
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub limit: u32,
+    /// The store to look into, also while a server runs [default: that of the configuration]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub store: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `throughline export`.
+#[derive(Debug, ClapArgs)]
+pub struct Export {
+    /// Id of the conversation
+    #[arg(value_name = "CONVERSATION")]
+    pub conversation: String,
+    /// How [default: as FILE is called, else jsonl]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<ExportFormat>,
+    /// Where to [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// With markdown: the branch that ends with this turn [default: the latest one]
+    #[arg(long, value_name = "TURN")]
+    pub leaf: Option<String>,
+    /// The store to look into, also while a server runs [default: that of the configuration]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub store: Option<PathBuf>,
+}
+
+/// How a conversation is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// Everything: what `import` reads.
+    Jsonl,
+    /// One branch, to be read.
+    Markdown,
+    /// Its tool calls, for spreadsheets.
+    Csv,
+}
+
+/// `throughline import`.
+#[derive(Debug, ClapArgs)]
+pub struct Import {
+    /// The file; `-` stands for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub at: KeysAt,
+    /// Print the conversation as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `throughline replay`.
 #[derive(Debug, ClapArgs)]
 pub struct Replay {
     /// Id of the turn [default: the latest one]
     #[arg(value_name = "TURN", conflicts_with = "from")]
     pub turn: Option<String>,
-    /// The store to look into, also while a server runs [default: throughline.db in the data folder]
+    /// The store to look into, also while a server runs [default: that of the configuration]
     #[arg(long, value_name = "FILE", conflicts_with = "from", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
     /// File with the turn's events as JSON lines; `-` stands for standard input
@@ -348,7 +439,7 @@ pub enum KeysCommand {
     },
 }
 
-/// Which keys are meant.
+/// Which store is meant, or the server that has it open.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct KeysAt {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]

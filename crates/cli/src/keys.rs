@@ -1,12 +1,11 @@
 //! `throughline keys`: keys are made in the store, or by the server that has it open. R: R4
 
 use crate::args::{Choice, Keys, KeysAt, KeysCommand};
-use crate::data;
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages::{self, Lang, Words};
 use crate::output;
-use crate::serve::place::Note;
-use crate::serve::store::{Kept, NoStore, data_folder};
+use crate::serve::running::Running;
+use crate::serve::store::{Kept, NoStore};
 use crate::setup;
 use crate::terminal::text::{revealing, width};
 use jiff::{SignedDuration, Timestamp};
@@ -57,7 +56,7 @@ fn scope(name: &str) -> Result<Scope, Failure> {
 /// Where keys are made. Both give the same JSON: that of `/v1/keys`.
 enum Where {
     Store(Gate, Kept),
-    Server { client: reqwest::Client, url: String, key: String },
+    Server(Running),
 }
 
 impl Where {
@@ -67,21 +66,11 @@ impl Where {
         let settings = setup::settings_with(&choice, None, at.store.as_deref())?;
         match Kept::open(&settings.store).await {
             Ok(kept) => Ok(Where::Store(Gate::new(&settings.server, Arc::new(kept.catalog())), kept)),
-            Err(NoStore::InUse(why)) => Self::server().map_err(|no| messages::server_in_the_way(&no, &why)),
+            Err(NoStore::InUse(why)) => Running::of_data_folder()
+                .map(Where::Server)
+                .map_err(|no| messages::server_in_the_way(&no, &why)),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// The server that left a note here, with the key of the first start.
-    fn server() -> Result<Self, String> {
-        let folder = data_folder().map_err(|failure| failure.to_string())?;
-        let note = Note::read(&folder)
-            .ok_or_else(|| format!("there is no {}", folder.join(data::SERVER).display()))?;
-        let file = folder.join(data::ADMIN_TOKEN);
-        let key = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        // Not through a proxy: it is this machine.
-        let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
-        Ok(Where::Server { client, url: note.url, key: key.trim().to_owned() })
     }
 
     async fn create(&self, name: &str, scopes: &[Scope], expires_at: Option<i64>) -> Result<Value, Failure> {
@@ -100,10 +89,10 @@ impl Where {
                 }
                 Ok(made)
             }
-            Where::Server { client, url, key } => {
+            Where::Server(server) => {
                 let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
                 let body = json!({"name": name, "scopes": scopes, "expires_at": expires_at});
-                answer(client.post(format!("{url}/v1/keys")).bearer_auth(key).json(&body)).await
+                answer(server.post("/v1/keys").json(&body)).await
             }
         }
     }
@@ -115,9 +104,7 @@ impl Where {
                     gate.keys(LOCAL_USER).await.map_err(|error| messages::keys_refused(&error.message))?;
                 Ok(json!({"data": keys}))
             }
-            Where::Server { client, url, key } => {
-                answer(client.get(format!("{url}/v1/keys")).bearer_auth(key)).await
-            }
+            Where::Server(server) => answer(server.get("/v1/keys")).await,
         }
     }
 
@@ -128,23 +115,14 @@ impl Where {
                 kept.store.close().await;
                 Ok(())
             }
-            Where::Server { client, url, key } => {
-                answer(client.delete(format!("{url}/v1/keys/{id}")).bearer_auth(key)).await.map(|_| ())
-            }
+            Where::Server(server) => answer(server.delete(&format!("/v1/keys/{id}"))).await.map(|_| ()),
         }
     }
 }
 
 /// What the server says, or why it does not.
 async fn answer(request: reqwest::RequestBuilder) -> Result<Value, Failure> {
-    let answer = request.send().await.map_err(|error| messages::keys_refused(&error))?;
-    let is_success = answer.status().is_success();
-    let text = answer.text().await.map_err(|error| messages::keys_refused(&error))?;
-    let body: Value = serde_json::from_str(&text).unwrap_or_default();
-    match is_success {
-        true => Ok(body),
-        false => Err(messages::keys_refused(&body["error"]["message"].as_str().unwrap_or(&text))),
-    }
+    Running::answer(request).await.map_err(|why| messages::keys_refused(&why))
 }
 
 /// Id and name of the good key that begins so.

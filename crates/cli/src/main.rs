@@ -11,7 +11,10 @@ mod data;
 mod decode;
 mod doctor;
 mod exit;
+mod export;
 mod external_editor;
+mod history;
+mod import;
 mod interrupt;
 mod keys;
 mod messages;
@@ -65,6 +68,9 @@ fn main() -> ExitCode {
         Command::Serve(serve) => with_runtime(serve::run(serve)),
         Command::Keys(keys) => with_runtime(keys::run(keys)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
+        Command::History(history) => history::run(history),
+        Command::Export(export) => export::run(export),
+        Command::Import(import) => with_runtime(import::run(import)),
         Command::Replay(replay) => with_runtime(replay::run(replay)),
         #[cfg(feature = "demo")]
         Command::Mock(mock) => with_runtime(mock::run(mock)),

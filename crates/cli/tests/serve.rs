@@ -274,3 +274,53 @@ fn the_doctor_knows_the_server() {
     std::fs::write(folder.path().join("throughline.toml"), "[server]\nlisten = \"192.0.2.1:80\"").unwrap();
     check("is not an address of this machine");
 }
+
+// R: O1, R4
+#[test]
+fn a_turn_is_counted_logged_and_shown_again_and_no_key_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::start(folder.path(), &[]);
+    let token = serving.token().expect("a key is shown").to_owned();
+    assert_eq!(serving.get("/metrics", None).0, 401);
+    let body = r#"{"input":[{"type":"text","text":"hello"}]}"#;
+    let (status, said) = serving.ask("POST", "/v1/turns", Some(&token), body);
+    assert!((200..300).contains(&status), "{said}");
+    let log = serving.says("turn_ended");
+    let line = log.lines().find(|line| line.contains("turn_ended")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).expect("a pipe gets JSON lines");
+    assert_eq!((&line["level"], &line["status"]), (&"info".into(), &"completed".into()));
+    let (status, metrics) = serving.get("/metrics", Some(&token));
+    assert_eq!(status, 200);
+    assert!(metrics.contains("throughline_turns_total{status=\"completed\"} 1"), "{metrics}");
+    assert!(!metrics.contains(&token) && !log.contains(&token));
+
+    // The server has the store open, and is not disturbed.
+    let turn = line["turn_id"].as_str().unwrap();
+    let (ended_well, shown, complaint) = run(folder.path(), &["replay", turn]);
+    assert!(ended_well && !shown.trim().is_empty(), "{shown}{complaint}");
+    assert_eq!(serving.stop(), Some(0));
+}
+
+// R: S4
+#[test]
+fn a_running_server_takes_conversations_in_and_they_go_out_from_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::start(folder.path(), &[]);
+    let token = serving.token().expect("a key is shown").to_owned();
+    let messages = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"Hello there."}]"#;
+    std::fs::write(folder.path().join("messages.json"), messages).unwrap();
+    let (ended_well, said, complaint) = run(folder.path(), &["import", "messages.json", "--json"]);
+    assert!(ended_well, "{complaint}");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let id = said["id"].as_str().unwrap();
+    let (status, exported) = serving.get(&format!("/v1/conversations/{id}/export"), Some(&token));
+    assert_eq!(status, 200);
+    let (ended_well, beside, complaint) = run(folder.path(), &["export", id]);
+    assert!(ended_well, "{complaint}");
+    let turns = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert!(turns(&beside).iter().any(|line| line.contains("Hello there.")), "{beside}");
+    for line in turns(&beside) {
+        assert!(exported.contains(&line), "the server says the same: {line}\n{exported}");
+    }
+    assert_eq!(serving.stop(), Some(0));
+}

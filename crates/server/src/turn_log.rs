@@ -51,9 +51,13 @@ pub async fn events(log: &dyn Log, turn: &str) -> Result<Vec<Event>, ApiError> {
 /// # Errors
 /// As in [`raw_events`].
 pub async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<Message, ApiError> {
-    let events = events(log, &row.id).await?;
+    Ok(message_from(&events(log, &row.id).await?, row))
+}
+
+/// The same of events that were read already.
+pub fn message_from(events: &[Event], row: &TurnRow) -> Message {
     if !events.is_empty() {
-        return Ok(Message::of(&events));
+        return Message::of(events);
     }
     let mut message = Message {
         turn_id: row.id.as_str().into(),
@@ -78,7 +82,7 @@ pub async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<Message, ApiErro
             });
         }
     }
-    Ok(message)
+    message
 }
 
 /// The calls of a log as rows of the history, in order.

@@ -178,3 +178,33 @@ Examples:
 A server may run meanwhile: its store is only looked into.
 
 Exit code: 0; 1 for wrong arguments or unreadable input; 130 if it was left before its end.";
+
+/// Long help of `history`.
+pub const HISTORY_HELP: &str = "\
+Newest first. A server may run meanwhile: its store is only looked into.
+
+Examples:
+  throughline history                                  the latest tool calls
+  throughline history --tool files.write --status error
+  throughline history --turns --json | jq -r '.[].id'
+  throughline replay $(throughline history --turns --limit 1 --json | jq -r '.[0].id')";
+
+/// Long help of `export`.
+pub const EXPORT_HELP: &str = "\
+jsonl holds everything and can be read in again by `throughline import`; markdown is one branch for people;
+csv has the tool calls. A server may run meanwhile: its store is only looked into.
+
+Examples:
+  throughline export conv_01a1fe3a01c37659bcb2d47e8bf4ff6e -o talk.md
+  throughline export conv_01a1fe3a01c37659bcb2d47e8bf4ff6e | throughline import - --store other.db
+  throughline history --turns --json | jq -r '.[].conversation_id'          ids of conversations";
+
+/// Long help of `import`.
+pub const IMPORT_HELP: &str = "\
+Takes what `throughline export` and GET /v1/conversations/ID/export write as jsonl, and a JSON array of OpenAI
+messages. Everything gets new ids; no model is asked and nothing is fetched. While a server has the store open, it is
+asked to take it in.
+
+Examples:
+  throughline import talk.jsonl
+  throughline import messages.json --json | jq -r .id";

@@ -1,11 +1,16 @@
-//! What `replay` and `history` say.
+//! What `replay`, `history`, `export` and `import` say.
 
 use super::words::{Lang, Words, words};
 use crate::exit::Failure;
+use crate::plain::short;
+use std::fmt;
 use std::path::Path;
+use throughline_server::portable::LineError;
 use throughline_store::StoreError;
 
 words! {
+    history_none: "no calls", "没有调用记录";
+    history_no_turns: "no turns", "没有回合";
     replay_event: "event", "事件";
     replay_keys: "←/→ one event · PgUp/PgDn ten · Home/End · q leaves", "←/→ 前后一个事件 · PgUp/PgDn 十个 · Home/End 首尾 · q 退出";
 }
@@ -61,4 +66,63 @@ pub fn replay_steps_need_a_terminal() -> Failure {
 /// A file that cannot be read.
 pub fn unreadable_file(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("{} cannot be read", path.display()), error.to_string(), "")
+}
+
+/// No conversation of this name.
+pub fn no_such_conversation(id: &str, file: &Path, latest: &[(String, String)]) -> Failure {
+    let what = format!("there is no conversation `{id}` in {}", file.display());
+    let lines: String = latest.iter().map(|(id, title)| format!("\n  {id}  {}", short(title))).collect();
+    let remedy = if lines.is_empty() { String::new() } else { format!("the latest are{lines}") };
+    Failure::usage(what, "", remedy)
+}
+
+/// `--leaf` of another conversation.
+pub fn no_such_leaf(turn: &str, conversation: &str) -> Failure {
+    let remedy = format!("throughline history --turns --conversation {conversation}");
+    Failure::usage(format!("there is no turn `{turn}` in the conversation"), "", remedy)
+}
+
+/// A file that cannot be written.
+pub fn unwritable_file(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("{} cannot be written", path.display()), error.to_string(), "")
+}
+
+/// Turns are in a database server.
+pub fn no_file_of_postgres() -> Failure {
+    Failure::usage(
+        "the store is in PostgreSQL, and this command looks into files",
+        "",
+        "ask the server: GET /v1/history/calls, GET /v1/conversations/ID/export; or name a file: --store FILE",
+    )
+}
+
+/// What is in the file is no conversation.
+pub fn not_importable(file: &Path, error: &LineError) -> Failure {
+    let what = format!("{} cannot be imported", file.display());
+    Failure::usage(what, error.to_string(), error.help.clone().unwrap_or_default())
+}
+
+/// The store, or its server, does not take it.
+pub fn not_imported(why: &dyn fmt::Display) -> Failure {
+    Failure::usage("the conversation was not imported", why.to_string(), "")
+}
+
+/// A server has the store, and cannot be asked.
+pub fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Failure {
+    Failure::usage(
+        "the conversation cannot be imported now",
+        format!("{store}\n  and that server cannot be asked: {why}"),
+        "its own API can: POST /v1/conversations/import with the file as the body; or stop it for a moment",
+    )
+}
+
+impl Words {
+    /// A conversation was taken in.
+    pub fn imported(self, id: &str, title: &str, turns: usize) -> String {
+        let (title, s) = (short(title), if turns == 1 { "" } else { "s" });
+        match self.0 {
+            Lang::English => format!("{id}  {title}  ({turns} turn{s})\n"),
+            Lang::Chinese => format!("{id}  {title}（{turns} 个回合）\n"),
+        }
+    }
 }

@@ -1,12 +1,11 @@
 //! Where the events of a past turn come from.
 
 use crate::args::Replay;
-use crate::data;
 use crate::exit::Failure;
 use crate::messages;
+use crate::serve::store::file_of;
 use std::io::{self, Read};
 use std::path::Path;
-use throughline::config::STORE_FILE;
 use throughline_engine::Event;
 use throughline_store::StoreError;
 use throughline_store::sqlite::SqliteOnlooker;
@@ -35,10 +34,7 @@ pub fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
 
 /// Out of the store, which a server may be writing. Without a turn the latest one is meant.
 fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
-    let file = match &args.store {
-        Some(file) => file.clone(),
-        None => data::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE),
-    };
+    let file = file_of(args.store.as_deref())?;
     let failed = |error: StoreError| messages::store_unreadable(&file, &error);
     let store = SqliteOnlooker::open(&file).map_err(failed)?;
     let turn = match &args.turn {

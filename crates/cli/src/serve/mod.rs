@@ -2,6 +2,7 @@
 
 pub mod place;
 mod reload;
+pub mod running;
 pub mod store;
 
 use crate::args::Serve;

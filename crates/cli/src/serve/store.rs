@@ -1,8 +1,10 @@
 //! Opening what a server keeps: the data folder, the store, the files.
 
+use crate::args::Choice;
 use crate::data;
 use crate::exit::Failure;
 use crate::messages;
+use crate::setup;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +71,20 @@ impl Kept {
         let limits = BlobLimits { file_bytes_max: upload_bytes_max, ..BlobLimits::default() };
         let folder = self.folder.join(data::FILES);
         BlobFolder::open(&folder, limits).await.map_err(|error| messages::bad_data_folder(&folder, &error))
+    }
+}
+
+/// The file of the store that is meant, for commands that look into it: the one that is named, else that of the configuration.
+pub fn file_of(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(file) = named {
+        return Ok(file.to_owned());
+    }
+    let choice =
+        Choice { config: std::env::var_os("THROUGHLINE_CONFIG").map(PathBuf::from), ..Choice::default() };
+    match setup::settings_with(&choice, None, None)?.store.at {
+        StoreAt::DataFolder => Ok(data::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE)),
+        StoreAt::File(file) => Ok(file),
+        StoreAt::Postgres(_) => Err(messages::no_file_of_postgres()),
     }
 }
 

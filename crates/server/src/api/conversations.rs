@@ -3,7 +3,7 @@
 use super::page::{Listed, PageQuery};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Json, Path, Query};
-use crate::portable::{self, Links, Portable, PortableTurn, Renaming};
+use crate::portable::{self, Links, NotTakenIn, Portable, PortableTurn, Said, mint};
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use crate::turn_log;
@@ -19,7 +19,6 @@ use throughline_engine::fold::Message;
 use throughline_store::catalog::{
     ConversationSummary, Hit, HitPart, NewConversation, PageRequest, Parent, Removed, TitleBy, TurnSummary,
 };
-use throughline_store::{Batch, Durability, Record, STREAM_END};
 use throughline_wire::Media;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -30,8 +29,6 @@ pub const IMPORT_BYTES_MAX: usize = 64 << 20;
 /// Most messages of one answer, and how many without a wish.
 const MESSAGES_MAX: u32 = 200;
 const MESSAGES: u32 = 50;
-/// Records appended at once when a log is taken in.
-const RECORDS_AT_ONCE: usize = 1_000;
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
@@ -575,29 +572,9 @@ async fn travelling(
 
 /// Takes a conversation in under new names, and answers with it.
 async fn take_in(state: &AppState, principal: &Principal, portable: Portable) -> Result<Response, ApiError> {
-    let renaming = Renaming::of(&portable, mint);
-    let portable = renaming.apply(portable);
-    let id = portable.id.clone();
-    let logs: Vec<(String, Vec<serde_json::Value>)> =
-        portable.turns.iter().map(|turn| (turn.id.clone(), turn.events.clone())).collect();
-    let rows = portable.into_rows(&principal.user, now()).map_err(unreadable)?;
-    for (turn, events) in logs {
-        let claim = state.log.claim(&turn).await?;
-        for events in events.chunks(RECORDS_AT_ONCE) {
-            let records = events.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-            state.log.append(&turn, claim.epoch, Batch::from(records)).await?;
-        }
-    }
-    state.catalog.import(&principal.user, rows).await?;
+    let taken = portable::take_in(&*state.log, &*state.catalog, &principal.user, portable, now()).await;
+    let id = taken.map_err(not_taken_in)?;
     created(state, principal, &id).await
-}
-
-fn record(event: &serde_json::Value) -> Result<Record, ApiError> {
-    let kind = event.get("type").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
-    let seq = event.get("seq").and_then(|seq| seq.as_u64()).unwrap_or_default();
-    // The last record of a turn makes those before it durable as well.
-    let durability = if kind == STREAM_END { Durability::Power } else { Durability::Process };
-    Ok(Record::new(seq, kind, durability, serde_json::to_vec(event).map_err(ApiError::internal)?))
 }
 
 /// Write a conversation down: everything as JSON Lines, or one branch as Markdown.
@@ -621,16 +598,9 @@ async fn export(
         ExportFormat::Jsonl => {
             let mut turns = Vec::new();
             for turn in state.catalog.tree(&principal.user, &id).await? {
-                let turn = travelling(&state, &principal, &turn.id, turn.parent).await?;
-                // A turn that was accepted and has not begun yet has nothing to tell.
-                if !turn.events.is_empty() {
-                    turns.push(turn);
-                }
+                turns.push(travelling(&state, &principal, &turn.id, turn.parent).await?);
             }
-            let title = (row.title_by == TitleBy::Given).then_some(row.title);
-            let portable =
-                Portable { id: row.id, title, leaf_id: row.leaf_id, created_at: row.created_at, turns };
-            (portable::write_jsonl(&portable, now()), "application/jsonl", "jsonl")
+            (portable::write_jsonl(&Portable::of(row, turns), now()), "application/jsonl", "jsonl")
         }
         ExportFormat::Markdown => {
             let mut messages = Vec::new();
@@ -703,10 +673,20 @@ async fn import(
     })?;
     // A header is told by its first line, whatever the sender calls the file.
     let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let first = text.trim_start().lines().next().unwrap_or_default();
-    let is_ours = said.contains("jsonl") || said.contains("ndjson") || first.contains(portable::FORMAT);
-    let read = if is_ours { portable::read_jsonl(text) } else { portable::read_messages(text, now()) };
+    let said = match said.contains("jsonl") || said.contains("ndjson") {
+        true => Said::JsonLines,
+        false => Said::Nothing,
+    };
+    let read = portable::read(text, said, now());
     take_in(&state, &principal, read.map_err(unreadable)?).await
+}
+
+fn not_taken_in(error: NotTakenIn) -> ApiError {
+    match error {
+        NotTakenIn::Unreadable(error) => unreadable(error),
+        NotTakenIn::Log(error) => error.into(),
+        NotTakenIn::Store(error) => error.into(),
+    }
 }
 
 fn unreadable(error: portable::LineError) -> ApiError {
@@ -715,11 +695,6 @@ fn unreadable(error: portable::LineError) -> ApiError {
         Some(help) => refused.remedy(help),
         None => refused,
     }
-}
-
-/// An id that was never used before: 128 bits, newer ones later in the alphabet.
-pub(crate) fn mint(prefix: &str) -> String {
-    format!("{prefix}{}", uuid::Uuid::now_v7().simple())
 }
 
 /// Milliseconds since 1970.

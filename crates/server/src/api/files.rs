@@ -5,10 +5,11 @@
 
 mod kind;
 
-use super::conversations::{mint, now};
+use super::conversations::now;
 use super::page::{Listed, PageQuery};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Path, Query};
+use crate::portable::mint;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use axum::body::{Body, Bytes};

@@ -1,11 +1,10 @@
 //! The history of tool calls: which there were, what became of each, and where the time of a turn went. // R: S4, U5
 
-mod csv;
-
 use super::conversations::now;
 use super::page::{Listed, PageQuery};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Path, Query};
+use crate::portable::csv;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use crate::turn_log;
@@ -445,13 +444,13 @@ async fn export(
         let found = state.catalog.calls(&principal.user, &filter, &page).await?;
         for row in found.items.into_iter().take(EXPORTED_CALLS_MAX - written) {
             written += 1;
-            let call = CallInfo::from(row);
             match query.format {
                 CallsFormat::Jsonl => {
+                    let call = CallInfo::from(row);
                     text.push_str(&serde_json::to_string(&call).map_err(ApiError::internal)?);
                     text.push('\n');
                 }
-                CallsFormat::Csv => csv::row(&mut text, &call),
+                CallsFormat::Csv => csv::row(&mut text, &row),
             }
         }
         match found.next {

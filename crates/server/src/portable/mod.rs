@@ -1,19 +1,23 @@
-//! A conversation as it travels: out of one store and into another, or beside itself as a fork. Pure: it reads and writes
-//! text, and neither store nor network. R: S4
+//! A conversation as it travels: out of one store and into another, or beside itself as a fork. Pure but for [`take_in`]: it
+//! reads and writes text, and neither store nor network. R: S4
 //!
 //! What travels of a turn is its log. Everything else about it (message, history, calls) is a fold of that on the other
 //! side as well, so an imported turn is like any other. What must be echoed to an upstream and the settings of the turn
 //! stay behind: they are never served.
 
+pub mod csv;
+
 mod ids;
 mod jsonl;
 mod markdown;
 mod messages;
+mod taken_in;
 
-pub use ids::Renaming;
+pub use ids::{Renaming, mint};
 pub use jsonl::{FORMAT, FORMAT_VERSION, read as read_jsonl, write as write_jsonl};
 pub use markdown::{Links, NoLinks, markdown};
 pub use messages::read as read_messages;
+pub use taken_in::{NotTakenIn, take_in};
 
 use crate::turn_log::call_rows;
 use serde_json::{Value, json};
@@ -80,6 +84,27 @@ impl LineError {
     }
 }
 
+/// What a file is said to be by whoever sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// JSON Lines, as [`write_jsonl`] has them.
+    JsonLines,
+    /// Nothing: its first line tells.
+    Nothing,
+}
+
+/// Reads a conversation: an own file, or a list of OpenAI messages, which are from `now`.
+///
+/// # Errors
+/// The first line that cannot be taken in, and why.
+pub fn read(text: &str, said: Said, now: i64) -> Result<Portable, LineError> {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    match said == Said::JsonLines || first.contains(FORMAT) {
+        true => read_jsonl(text),
+        false => read_messages(text, now),
+    }
+}
+
 impl PortableTurn {
     /// The events as this release understands them.
     pub fn understood(&self) -> Vec<Event> {
@@ -137,6 +162,13 @@ fn setup_of(events: &[Event]) -> TurnSetup {
 }
 
 impl Portable {
+    /// A conversation as a store has it. A turn that was accepted and has not begun yet has nothing to tell, and stays behind.
+    pub fn of(row: ConversationRow, mut turns: Vec<PortableTurn>) -> Self {
+        turns.retain(|turn| !turn.events.is_empty());
+        let title = (row.title_by == TitleBy::Given).then_some(row.title);
+        Self { id: row.id, title, leaf_id: row.leaf_id, created_at: row.created_at, turns }
+    }
+
     /// The rows of a conversation that is taken in: every turn over, its calls in the history.
     ///
     /// # Errors

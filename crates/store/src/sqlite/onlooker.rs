@@ -1,10 +1,15 @@
 //! Looking into a store's file from beside: a server may have it open, and nothing is locked, recovered or written.
 
+use super::catalog::{calls, conversations, raw, turns};
 use super::{connection, open, schema, segment};
+use crate::catalog::{
+    CallFilter, CallRow, CatalogLimits, ConversationRow, Page, PageRequest, PathTurn, RawId, RawRow,
+    TurnFilter, TurnRow, TurnSummary,
+};
 use crate::error::StoreError;
 use crate::log::Record;
 use crate::records::frame::Records;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// Reads a store's file while others write it. For commands that look at the past; a server has a
@@ -79,5 +84,107 @@ impl SqliteOnlooker {
         let turn =
             |row: &rusqlite::Row<'_>| Ok(LoggedTurn { id: row.get(0)?, ended: row.get::<_, i64>(1)? > 0 });
         Ok(find.query_map([turns_max], turn)?.collect::<Result<_, _>>()?)
+    }
+
+    /// Whose turns there are, by name.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn users(&self) -> Result<Vec<String>, StoreError> {
+        let mut find = self.connection.prepare("SELECT DISTINCT user_id FROM turn ORDER BY user_id")?;
+        Ok(find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    }
+
+    /// Calls of a user, newest first.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the filter holds what cannot be looked for.
+    pub fn calls(
+        &self,
+        user: &str,
+        filter: &CallFilter,
+        page: &PageRequest,
+    ) -> Result<Page<CallRow>, StoreError> {
+        calls::list(&self.connection, &CatalogLimits::default(), user, filter, page)
+    }
+
+    /// Turns of a user, newest first.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn turns(
+        &self,
+        user: &str,
+        filter: &TurnFilter,
+        page: &PageRequest,
+    ) -> Result<Page<TurnSummary>, StoreError> {
+        turns::list(&self.connection, user, filter, page)
+    }
+
+    /// A conversation, whosever it is: who may read the file may read all of it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
+        let Some(user) = self.owner("SELECT user_id FROM conversation WHERE id = ?1", id)? else {
+            return Ok(None);
+        };
+        Ok(conversations::get(&self.connection, &user, id)?.map(|summary| summary.conversation))
+    }
+
+    /// Id and title of the conversations that changed last, latest first.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn latest_conversations(&self, rows_max: u32) -> Result<Vec<(String, String)>, StoreError> {
+        let mut find = self
+            .connection
+            .prepare("SELECT id, title FROM conversation ORDER BY updated_at DESC, id DESC LIMIT ?1")?;
+        Ok(find.query_map([rows_max], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+    }
+
+    /// The turns of a conversation, parents before children.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn tree(&self, user: &str, conversation: &str) -> Result<Vec<TurnSummary>, StoreError> {
+        turns::tree(&self.connection, user, conversation)
+    }
+
+    /// The turns from the beginning of a conversation to this one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn path(&self, user: &str, turn: &str) -> Result<Vec<PathTurn>, StoreError> {
+        turns::path(&self.connection, user, turn)
+    }
+
+    /// A turn, whosever it is.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
+        let Some(user) = self.owner("SELECT user_id FROM turn WHERE id = ?1", id)? else { return Ok(None) };
+        turns::get(&self.connection, &user, id)
+    }
+
+    /// What is kept of a turn's upstreams, in order.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn raw_of_turn(&self, user: &str, turn: &str) -> Result<Vec<RawRow>, StoreError> {
+        raw::of_turn(&self.connection, user, turn)
+    }
+
+    /// The bytes of one answer.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
+        raw::get(&self.connection, user, id)
+    }
+
+    fn owner(&self, find: &str, id: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.connection.query_row(find, [id], |row| row.get(0)).optional()?)
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn get(
         .optional()?)
 }
 
-pub(super) fn list(
+pub(in crate::sqlite) fn list(
     db: &Connection,
     limits: &CatalogLimits,
     user: &str,

@@ -85,7 +85,11 @@ fn set_title(db: &Connection, n: i64, title: &str, title_by: TitleBy) -> Result<
     search::index_title(db, n, title)
 }
 
-pub(super) fn get(db: &Connection, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError> {
+pub(in crate::sqlite) fn get(
+    db: &Connection,
+    user: &str,
+    id: &str,
+) -> Result<Option<ConversationSummary>, StoreError> {
     Ok(db
         .prepare_cached(&format!("{SUMMARY} WHERE c.id = ?1 AND c.user_id = ?2"))?
         .query_row([id, user], summary)

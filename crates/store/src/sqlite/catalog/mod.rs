@@ -1,15 +1,15 @@
 //! Everything beside the log, in the same file. What is in which table: `schema/catalog.sql`.
 
-mod calls;
-mod conversations;
+pub(super) mod calls;
+pub(super) mod conversations;
 mod documents;
 mod files;
 mod keys;
-mod raw;
+pub(super) mod raw;
 mod removal;
 mod rows;
 mod search;
-mod turns;
+pub(super) mod turns;
 
 use super::SqliteStore;
 use crate::catalog::{

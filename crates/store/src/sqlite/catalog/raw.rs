@@ -56,7 +56,11 @@ pub(super) fn append(
     Ok(Some(extent))
 }
 
-pub(super) fn of_turn(db: &Connection, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
+pub(in crate::sqlite) fn of_turn(
+    db: &Connection,
+    user: &str,
+    turn_id: &str,
+) -> Result<Vec<RawRow>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT r.* FROM raw r JOIN turn t ON t.id = r.turn_id WHERE t.id = ?1 AND t.user_id = ?2
          ORDER BY r.step, r.attempt",
@@ -72,7 +76,7 @@ pub(super) fn of_turn(db: &Connection, user: &str, turn_id: &str) -> Result<Vec<
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn get(db: &Connection, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
+pub(in crate::sqlite) fn get(db: &Connection, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
     let n: Option<i64> = db
         .prepare_cached(
             "SELECT r.n FROM raw r JOIN turn t ON t.id = r.turn_id

@@ -194,7 +194,11 @@ fn forget_keys(db: &Connection, now: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(super) fn get(db: &Connection, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError> {
+pub(in crate::sqlite) fn get(
+    db: &Connection,
+    user: &str,
+    turn_id: &str,
+) -> Result<Option<TurnRow>, StoreError> {
     Ok(db
         .prepare_cached(&format!("{WHOLE} WHERE t.id = ?1 AND t.user_id = ?2"))?
         .query_row([turn_id, user], whole)
@@ -228,7 +232,7 @@ pub(super) fn insert_end(db: &Connection, n: i64, end: &TurnEnd) -> Result<(), S
     search::index_answer(db, n, &text)
 }
 
-pub(super) fn list(
+pub(in crate::sqlite) fn list(
     db: &Connection,
     user: &str,
     filter: &TurnFilter,
@@ -259,7 +263,7 @@ pub(super) fn list(
     Ok(Page::of(turns, page.rows(), |turn| Place { at: turn.created_at, id: turn.id.clone() }))
 }
 
-pub(super) fn tree(
+pub(in crate::sqlite) fn tree(
     db: &Connection,
     user: &str,
     conversation_id: &str,
@@ -271,7 +275,11 @@ pub(super) fn tree(
 }
 
 /// The way is walked from the turn to the beginning; where a turn is cut, its successor on the way says.
-pub(super) fn path(db: &Connection, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError> {
+pub(in crate::sqlite) fn path(
+    db: &Connection,
+    user: &str,
+    turn_id: &str,
+) -> Result<Vec<PathTurn>, StoreError> {
     let mut query = db.prepare_cached(
         "WITH RECURSIVE way (n, id, parent_id, parent_seq, cut_at, length) AS (
             SELECT n, id, parent_id, parent_seq, NULL, 1 FROM turn WHERE id = ?1 AND user_id = ?2

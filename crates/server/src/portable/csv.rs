@@ -1,6 +1,6 @@
 //! Calls as comma-separated values (RFC 4180), which spreadsheets open: so nothing in them may be a formula. // R: R4
 
-use super::CallInfo;
+use throughline_store::catalog::CallRow;
 
 const COLUMNS: [&str; 13] = [
     "tool_id",
@@ -19,12 +19,12 @@ const COLUMNS: [&str; 13] = [
 ];
 
 /// The first line.
-pub(super) fn header() -> String {
+pub fn header() -> String {
     format!("{}\r\n", COLUMNS.join(","))
 }
 
 /// One call.
-pub(super) fn row(into: &mut String, call: &CallInfo) {
+pub fn row(into: &mut String, call: &CallRow) {
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &str| field(text);
     let fields = [

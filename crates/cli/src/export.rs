@@ -1,0 +1,101 @@
+//! `throughline export`: a conversation out of a store's file, also while a server has it open. R: S4
+
+use crate::args::{Export, ExportFormat};
+use crate::exit::{Ended, Exit};
+use crate::messages;
+use crate::output;
+use crate::serve::store::file_of;
+use jiff::Timestamp;
+use std::path::Path;
+use throughline_engine::Event;
+use throughline_server::portable::{NoLinks, Portable, PortableTurn, csv, markdown, write_jsonl};
+use throughline_server::turn_log::message_from;
+use throughline_store::StoreError;
+use throughline_store::catalog::{CallFilter, ConversationRow, PAGE_ROWS_MAX, PageRequest};
+use throughline_store::sqlite::SqliteOnlooker;
+
+/// Conversations that are named when there is none of the name that was given.
+const LATEST_SHOWN: u32 = 5;
+
+/// Writes the conversation down.
+pub fn run(args: &Export) -> Ended {
+    let file = file_of(args.store.as_deref())?;
+    let failed = |error: StoreError| messages::store_unreadable(&file, &error);
+    let store = SqliteOnlooker::open(&file).map_err(failed)?;
+    let Some(row) = store.conversation(&args.conversation).map_err(failed)? else {
+        let latest = store.latest_conversations(LATEST_SHOWN).map_err(failed)?;
+        return Err(messages::no_such_conversation(&args.conversation, &file, &latest));
+    };
+    let text = match format(args) {
+        ExportFormat::Jsonl => everything(&store, row).map_err(failed)?,
+        ExportFormat::Markdown => match branch(&store, &row, args.leaf.as_deref()).map_err(failed)? {
+            Some(text) => text,
+            None => return Err(messages::no_such_leaf(args.leaf.as_deref().unwrap_or_default(), &row.id)),
+        },
+        ExportFormat::Csv => calls(&store, &row).map_err(failed)?,
+    };
+    match &args.output {
+        Some(path) => std::fs::write(path, text).map_err(|error| messages::unwritable_file(path, &error))?,
+        None => output::text(&text).map_err(|error| messages::output_failed(&error))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The one that is named, else the one that the file is named after.
+fn format(args: &Export) -> ExportFormat {
+    let extension = args.output.as_deref().and_then(Path::extension).and_then(|text| text.to_str());
+    args.format.unwrap_or(match extension {
+        Some("md" | "markdown") => ExportFormat::Markdown,
+        Some("csv") => ExportFormat::Csv,
+        _ => ExportFormat::Jsonl,
+    })
+}
+
+fn everything(store: &SqliteOnlooker, row: ConversationRow) -> Result<String, StoreError> {
+    let mut turns = Vec::new();
+    for turn in store.tree(&row.user, &row.id)? {
+        let mut events = Vec::new();
+        for record in store.records(&turn.id)?.unwrap_or_default() {
+            events.push(serde_json::from_slice(&record.payload).map_err(StoreError::failed)?);
+        }
+        turns.push(PortableTurn { id: turn.id, parent: turn.parent, model: turn.model, events });
+    }
+    Ok(write_jsonl(&Portable::of(row, turns), Timestamp::now().as_millisecond()))
+}
+
+/// `None`: the conversation has no such turn.
+fn branch(
+    store: &SqliteOnlooker,
+    row: &ConversationRow,
+    leaf: Option<&str>,
+) -> Result<Option<String>, StoreError> {
+    let Some(leaf) = leaf.or(row.leaf_id.as_deref()) else {
+        return Ok(Some(markdown(&row.title, &[], &NoLinks)));
+    };
+    if store.turn(leaf)?.is_none_or(|turn| turn.conversation_id.as_ref() != Some(&row.id)) {
+        return Ok(None);
+    }
+    let mut messages = Vec::new();
+    for turn in store.path(&row.user, leaf)? {
+        let Some(turn) = store.turn(&turn.id)? else { continue };
+        let mut events: Vec<Event> = Vec::new();
+        for record in store.records(&turn.id)?.unwrap_or_default() {
+            events.push(serde_json::from_slice(&record.payload).map_err(StoreError::failed)?);
+        }
+        messages.push(message_from(&events, &turn));
+    }
+    Ok(Some(markdown(&row.title, &messages, &NoLinks)))
+}
+
+fn calls(store: &SqliteOnlooker, row: &ConversationRow) -> Result<String, StoreError> {
+    let filter = CallFilter { conversation_id: Some(row.id.clone()), ..CallFilter::default() };
+    let (mut text, mut page) = (csv::header(), PageRequest::first().limit(PAGE_ROWS_MAX));
+    loop {
+        let found = store.calls(&row.user, &filter, &page)?;
+        found.items.iter().for_each(|call| csv::row(&mut text, call));
+        match found.next {
+            Some(next) => page = PageRequest::after(next).limit(PAGE_ROWS_MAX),
+            None => return Ok(text),
+        }
+    }
+}

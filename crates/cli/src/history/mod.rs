@@ -1,0 +1,96 @@
+//! `throughline history`: tool calls and turns of a store, newest first. R: S4
+
+use crate::args::History;
+use crate::exit::{Ended, Exit};
+use crate::messages::{self, Lang, Words};
+use crate::output;
+use crate::plain::short;
+use crate::serve::store::file_of;
+use crate::terminal::card::duration;
+use throughline_store::StoreError;
+use throughline_store::catalog::{CallFilter, CallRow, PageRequest, TurnFilter, TurnSummary};
+use throughline_store::sqlite::SqliteOnlooker;
+
+/// Prints what is asked for.
+pub fn run(args: &History) -> Ended {
+    let words = Words(Lang::of_environment());
+    let file = file_of(args.store.as_deref())?;
+    let failed = |error: StoreError| messages::store_unreadable(&file, &error);
+    let store = SqliteOnlooker::open(&file).map_err(failed)?;
+    let users = match &args.user {
+        Some(user) => vec![user.clone()],
+        None => store.users().map_err(failed)?,
+    };
+    let page = PageRequest::first().limit(args.limit);
+    let text = if args.turns {
+        let filter = TurnFilter {
+            conversation_id: args.conversation.clone(),
+            status: args.status.clone(),
+            agent: None,
+        };
+        let mut turns: Vec<TurnSummary> = Vec::new();
+        for user in &users {
+            turns.extend(store.turns(user, &filter, &page).map_err(failed)?.items);
+        }
+        turns.sort_by_key(|turn| std::cmp::Reverse(turn.created_at));
+        turns.truncate(args.limit as usize);
+        if args.json {
+            return json(&turns);
+        }
+        let lines: String = turns.iter().map(turn_line).collect();
+        if lines.is_empty() { format!("{}\n", words.history_no_turns()) } else { lines }
+    } else {
+        let filter = CallFilter {
+            tool_name: args.tool.clone(),
+            source: args.source.clone(),
+            status: args.status.clone(),
+            conversation_id: args.conversation.clone(),
+            turn_id: args.turn.clone(),
+            text: args.text.clone(),
+            ..CallFilter::default()
+        };
+        let mut calls: Vec<CallRow> = Vec::new();
+        for user in &users {
+            calls.extend(store.calls(user, &filter, &page).map_err(failed)?.items);
+        }
+        calls.sort_by_key(|call| std::cmp::Reverse(call.started_at));
+        calls.truncate(args.limit as usize);
+        if args.json {
+            return json(&calls);
+        }
+        let lines: String = calls.iter().map(call_line).collect();
+        if lines.is_empty() { format!("{}\n", words.history_none()) } else { lines }
+    };
+    output::text(&text).map_err(|error| messages::output_failed(&error))?;
+    Ok(Exit::Done)
+}
+
+fn json(rows: &impl serde::Serialize) -> Ended {
+    output::json_line(rows).map_err(|error| messages::output_failed(&error))?;
+    Ok(Exit::Done)
+}
+
+fn call_line(call: &CallRow) -> String {
+    let took = call.duration_ms.and_then(|ms| u64::try_from(ms).ok()).map(duration).unwrap_or_default();
+    let mark = if call.status == "success" { "✔" } else { "✘" };
+    let said = call.error.as_deref().or(call.output_summary.as_deref()).unwrap_or_default();
+    let line = format!(
+        "{}  {mark} {:<24} {:<12} {took:>9}  {}",
+        time(call.started_at),
+        short(&call.tool_name),
+        call.status,
+        short(&call.arguments)
+    );
+    let said = if said.is_empty() { String::new() } else { format!(" → {}", short(said)) };
+    format!("{}{said}\n", line.trim_end())
+}
+
+fn turn_line(turn: &TurnSummary) -> String {
+    format!("{}  {}  {:<11}  {}\n", time(turn.created_at), turn.id, turn.status, short(&turn.input))
+}
+
+/// In the person's own time zone.
+fn time(millis: i64) -> String {
+    let Ok(at) = jiff::Timestamp::from_millisecond(millis) else { return "?".to_owned() };
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}

@@ -1,0 +1,59 @@
+//! A conversation from elsewhere into a store: its logs first, then the rows that name them, so that nothing is named that is
+//! not there. R: S4
+
+use super::{LineError, Portable, Renaming, mint};
+use serde_json::Value;
+use throughline_store::catalog::Catalog;
+use throughline_store::{Batch, Durability, Log, LogError, Record, STREAM_END, StoreError};
+
+/// Records appended at once.
+const RECORDS_AT_ONCE: usize = 1_000;
+
+/// Why a conversation is not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTakenIn {
+    /// It is not whole.
+    #[error(transparent)]
+    Unreadable(#[from] LineError),
+    /// Its logs cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Its rows cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Writes a conversation for `user` under new names, and gives the conversation's.
+///
+/// # Errors
+/// It is not whole, or the store takes no more. What was written of its logs until then is named by nothing.
+pub async fn take_in(
+    log: &dyn Log,
+    catalog: &dyn Catalog,
+    user: &str,
+    portable: Portable,
+    now: i64,
+) -> Result<String, NotTakenIn> {
+    let portable = Renaming::of(&portable, mint).apply(portable);
+    let id = portable.id.clone();
+    let logs: Vec<(String, Vec<Value>)> =
+        portable.turns.iter().map(|turn| (turn.id.clone(), turn.events.clone())).collect();
+    let rows = portable.into_rows(user, now)?;
+    for (turn, events) in logs {
+        let claim = log.claim(&turn).await?;
+        for events in events.chunks(RECORDS_AT_ONCE) {
+            let records: Vec<Record> = events.iter().map(record).collect();
+            log.append(&turn, claim.epoch, Batch::from(records)).await?;
+        }
+    }
+    catalog.import(user, rows).await?;
+    Ok(id)
+}
+
+fn record(event: &Value) -> Record {
+    let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();
+    // The last record of a turn makes those before it durable as well.
+    let durability = if kind == STREAM_END { Durability::Power } else { Durability::Process };
+    Record::new(seq, kind, durability, event.to_string())
+}
