@@ -1,9 +1,11 @@
 //! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
-//! early is worth; `bench text`: what text mode adds; `bench store`: what an event costs in the log. R: P1 P2
+//! early is worth; `bench text`: what text mode adds; `bench store`: what an event costs in the log; `bench server`: what
+//! the whole server adds. R: P1 P2 P3
 
 mod callgrind;
 mod eager;
 mod judge;
+mod server;
 mod store;
 mod text;
 
@@ -14,6 +16,7 @@ use anyhow::{Result, bail};
 pub use eager::eager;
 use judge::{Measured, Verdict};
 use serde_json::Value;
+pub use server::server;
 use std::path::Path;
 pub use store::store;
 pub use text::text;
@@ -26,6 +29,7 @@ Usage: cargo xtask bench decode [--quick] [--gate] [--write]
        cargo xtask bench text [--quick] [--write]
        cargo xtask bench eager [--write]
        cargo xtask bench store [--quick] [--write]
+       cargo xtask bench server [--quick] [--write]
 
 Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
 Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes.
@@ -40,6 +44,11 @@ Goals in time are judged, too, but fail nothing: a busy machine moves them.
 
 `store` appends to the log in SQLite, paced and as fast as it goes, beside raw inserts of rusqlite and sqlx.
 
+`server` asks `throughline serve` and other servers for turns of a fake model, one server after another, with the programs
+of THROUGHLINE_VECTORS/bench, in a copy of it. It installs the peers that it can (pip, npm) and says which it could not.
+`--quick` leaves out the peers, the search for the most streams, and most of the memory. BIN, PY: as in the bench's README;
+SERVER: a binary with the feature `bench` to measure instead of one that is built now.
+
 `eager` runs whole turns against a paced model over HTTP, with tools that start at their seal and with the barrier.",
     run,
 };
@@ -49,7 +58,10 @@ const SECTION: &str = "decode";
 
 fn run(words: Vec<String>) -> Result<()> {
     let [what, flags @ ..] = &words[..] else {
-        return Err(fault("there is nothing to measure", "cargo xtask bench decode, text, eager or store"));
+        return Err(fault(
+            "there is nothing to measure",
+            "cargo xtask bench decode, text, eager, store or server",
+        ));
     };
     let mut options = Options::default();
     for flag in flags {
@@ -70,9 +82,11 @@ fn run(words: Vec<String>) -> Result<()> {
         "text" => text(&options).map(|line| println!("{line}")),
         "eager" => eager(options.report).map(|line| println!("{line}")),
         "store" => store(&options).map(|line| println!("{line}")),
-        _ => {
-            Err(fault(format!("`{what}` is no benchmark"), "cargo xtask bench decode, text, eager or store"))
-        }
+        "server" => server(&options).map(|line| println!("{line}")),
+        _ => Err(fault(
+            format!("`{what}` is no benchmark"),
+            "cargo xtask bench decode, text, eager, store or server",
+        )),
     }
 }
 

@@ -61,6 +61,12 @@ impl Program {
         self
     }
 
+    /// In this folder instead of the repository's.
+    pub fn inside(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
     /// Without this variable.
     pub fn env_remove(mut self, name: &str) -> Self {
         self.command.env_remove(name);

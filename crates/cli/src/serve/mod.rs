@@ -1,5 +1,7 @@
 //! `throughline serve`: the parts of a server put together, and taken apart again. R: S1, O2, R4
 
+#[cfg(feature = "bench")]
+mod bench;
 pub mod place;
 mod reload;
 pub mod running;
@@ -39,7 +41,10 @@ pub async fn run(args: &Serve) -> Ended {
     let memories = Arc::new(CatalogMemories::new(kept.catalog()));
     let (log, observer) = (kept.log(), telemetry.clone());
     let world = World::open_with(&args.choice, settings, |builder| {
-        builder.approval(Approval::Ask).log(log).observer(observer).memories(memories)
+        let builder = builder.approval(Approval::Ask).observer(observer).memories(memories);
+        #[cfg(feature = "bench")]
+        let (builder, log) = (builder.tools(bench::tools()), bench::log(log));
+        builder.log(log)
     })
     .await?;
     let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());

@@ -52,6 +52,8 @@ impl Kept {
             },
             ..SqliteSettings::default()
         };
+        #[cfg(feature = "bench")]
+        let sqlite = super::bench::store(sqlite);
         match SqliteStore::open(&path, sqlite).await {
             Ok(store) => Ok(Self { store, folder, path }),
             Err(error @ OpenError::InUse { .. }) => Err(NoStore::InUse(error.to_string())),

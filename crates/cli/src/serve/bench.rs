@@ -1,0 +1,59 @@
+//! What `cargo xtask bench server` measures with: tools that take exactly as long as their name says, and a log that is in
+//! memory only, so that the price of the real one can be seen. In no binary but that of the benchmark.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_store::sqlite::SqliteSettings;
+use throughline_store::{Log, MemoryLog};
+use throughline_tools::{Effect, Tool, tool};
+
+/// Says where events are logged: `memory`, or, as always, in the store.
+const LOG: &str = "THROUGHLINE_BENCH_LOG";
+
+/// Says how many commits that nobody waits for may follow each other in a second.
+const COMMITS: &str = "THROUGHLINE_BENCH_COMMITS";
+
+/// The shared benchmark's model server looks for this word in requests: it tells the second one of a turn from the first.
+const RESULT: &str = "TLTOOLRESULT ok";
+
+#[derive(Deserialize, JsonSchema)]
+struct Arguments {
+    /// Anything.
+    #[expect(dead_code, reason = "the model sends it, and nothing is done with it")]
+    q: String,
+}
+
+/// Offered as `bench_noop`, `bench_sleep1s` and `bench_sleep3s`.
+pub fn tools() -> Vec<Arc<dyn Tool>> {
+    let timed = |name: &str, time: Duration| -> Arc<dyn Tool> {
+        let run = move |_: Arguments, _context| async move {
+            if !time.is_zero() {
+                tokio::time::sleep(time).await;
+            }
+            RESULT
+        };
+        Arc::new(tool(name, "A tool of the benchmark.", run).effect(Effect::Pure).agent_callable())
+    };
+    vec![
+        timed("bench.noop", Duration::ZERO),
+        timed("bench.sleep1s", Duration::from_secs(1)),
+        timed("bench.sleep3s", Duration::from_secs(3)),
+    ]
+}
+
+/// `kept`, unless the environment asks for one in memory.
+pub fn log(kept: Arc<dyn Log>) -> Arc<dyn Log> {
+    match std::env::var_os(LOG) {
+        Some(log) if log == "memory" => Arc::new(MemoryLog::default()),
+        _ => kept,
+    }
+}
+
+/// As they are, unless the environment says how often to commit.
+pub fn store(settings: SqliteSettings) -> SqliteSettings {
+    let commits = std::env::var(COMMITS).ok().and_then(|commits| commits.parse().ok());
+    let commits_per_second_max = commits.unwrap_or(settings.commits_per_second_max);
+    SqliteSettings { commits_per_second_max, ..settings }
+}

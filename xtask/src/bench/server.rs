@@ -1,0 +1,145 @@
+//! `cargo xtask bench server`: what the server adds to its models, beside floors and peers, in one run. R: P2 P3
+
+mod figures;
+mod ground;
+mod measure;
+mod subject;
+
+use super::{Effort, Options, Report};
+use crate::{generated, program, repository};
+use anyhow::{Context, Result, bail};
+use figures::{MEMORY, NO_WAIT, OURS, OWN_API, Rows};
+use ground::{Ground, Peers};
+use measure::Sizes;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use subject::{LogAt, Subject};
+
+const DOCUMENT: &str = "docs/performance.md";
+const SECTION: &str = "server";
+
+/// Of the bench's model server; what the bench itself takes if nothing else is said.
+const UPSTREAM_PORT: u16 = 9120;
+/// A file system in memory, where an fsync takes no time.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// Measures; says in a line what came of it.
+///
+/// # Errors
+/// The server, the floors or the load generator fail; missing peers are said and left out.
+pub fn server(options: &Options) -> Result<String> {
+    let quick = options.effort == Effort::Quick;
+    let Some(ground) = Ground::prepare(if quick { Peers::Unwanted } else { Peers::Wanted })? else {
+        return Ok("skipped".to_owned());
+    };
+    let load_before = repository::load().unwrap_or_default();
+    let binary = binary()?;
+    let subjects = Subjects::new(&binary, &ground)?;
+    subjects.enter(&ground)?;
+
+    let results = ground.folder.join("server.jsonl");
+    let _ = fs::remove_file(&results);
+    let floors: &[&str] = match quick {
+        true => &["relay-pass", "relay-turn", NO_WAIT, OURS, MEMORY],
+        false => &["relay-pass", "relay-turn", "relay-turn-eager", NO_WAIT, OURS, MEMORY, OWN_API],
+    };
+    let targets: Vec<&str> = floors.iter().copied().chain(ground.peers.iter().copied()).collect();
+    let scenarios = if quick { "s1,s2" } else { "s1,s2,s3,s4" };
+    let status = ground.part2(&results, &targets, scenarios).lines(|line| println!("  {line}"))?;
+    if !status.success() {
+        bail!("the bench ended with {status}\n  remedy: see what it says above");
+    }
+    let mut rows = read(&results)?;
+    let sizes = match quick {
+        true => Sizes { idle_streams: 500, active_streams: 200, stored_turns: 1_000 },
+        false => Sizes { idle_streams: 5_000, active_streams: 500, stored_turns: 10_000 },
+    };
+    rows.extend(measure::all(&ground, &subjects.disk, &sizes)?);
+    let rows = Rows(rows);
+    let verdicts = rows.verdicts();
+    for verdict in &verdicts {
+        println!("{}", verdict.line());
+    }
+    if options.report == Report::Written {
+        let document = repository::read(DOCUMENT)?;
+        let text = rows.render(&verdicts, &build(), &load_before);
+        repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
+    }
+    Ok(super::summary(&verdicts))
+}
+
+/// The same server three times: what waiting for the disk costs, and what the log costs, are the differences.
+struct Subjects {
+    disk: Subject,
+    no_wait: Subject,
+    memory: Subject,
+    /// Deleted in the end: it takes memory.
+    shm: PathBuf,
+}
+
+impl Subjects {
+    fn new(binary: &Path, ground: &Ground) -> Result<Self> {
+        let shm = Path::new(IN_MEMORY).join(format!("throughline-bench-{}", std::process::id()));
+        Ok(Self {
+            disk: Subject::new(binary, ground.folder.join("disk"), 9220, LogAt::Disk)?,
+            no_wait: Subject::new(binary, shm.join("nowait"), 9221, LogAt::NoWait)?,
+            memory: Subject::new(binary, shm.join("memory"), 9222, LogAt::Memory)?,
+            shm,
+        })
+    }
+
+    /// Makes them targets of the bench, in the file that it has for those of one machine.
+    fn enter(&self, ground: &Ground) -> Result<()> {
+        let targets = json!({
+            OURS: self.disk.target(),
+            NO_WAIT: self.no_wait.target(),
+            MEMORY: self.memory.target(),
+            OWN_API: self.no_wait.own_target(),
+        });
+        fs::write(ground.folder.join("targets.local.json"), targets.to_string())?;
+        Ok(())
+    }
+}
+
+impl Drop for Subjects {
+    fn drop(&mut self) {
+        // What cannot be deleted goes with the next start of the machine.
+        let _ = fs::remove_dir_all(&self.shm);
+    }
+}
+
+fn read(results: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(results).context("the bench wrote no results")?;
+    text.lines()
+        .map(|line| serde_json::from_str(line).context("the bench wrote something else than JSON"))
+        .collect()
+}
+
+/// The server, built now, or the one that the variable `SERVER` names: so two builds can be compared.
+fn binary() -> Result<PathBuf> {
+    match std::env::var_os("SERVER") {
+        Some(binary) => Ok(PathBuf::from(binary)),
+        None => program::build(&[
+            "--release",
+            "--package",
+            "throughline-cli",
+            "--features",
+            "bench",
+            "--bin",
+            "throughline",
+        ]),
+    }
+}
+
+/// How the server was built, where that differs from a release.
+fn build() -> String {
+    let changed: Vec<String> = std::env::vars()
+        .filter_map(|(name, value)| Some(format!("{}={value}", name.strip_prefix("CARGO_PROFILE_RELEASE_")?)))
+        .collect();
+    match (std::env::var_os("SERVER"), changed.is_empty()) {
+        (Some(_), _) => "a binary of its own".to_owned(),
+        (None, true) => "release".to_owned(),
+        (None, false) => format!("release with {}", changed.join(", ").to_lowercase()),
+    }
+}

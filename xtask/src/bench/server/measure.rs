@@ -1,0 +1,209 @@
+//! What `scripts/part2.py` does not measure: eager starts under our tools' names, fsyncs, memory, restarts.
+
+use super::UPSTREAM_PORT;
+use super::ground::Ground;
+use super::subject::{Running, Subject};
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How many of everything.
+pub struct Sizes {
+    pub idle_streams: usize,
+    pub active_streams: usize,
+    pub stored_turns: usize,
+}
+
+/// The model server of the bench, on the second processor, killed when it is dropped.
+pub struct Upstream(Child);
+
+impl Upstream {
+    pub fn start(ground: &Ground) -> Result<Self> {
+        let child = Command::new("taskset")
+            .args(["-c", "1"])
+            .arg(ground.program("upstream"))
+            .arg(format!("127.0.0.1:{UPSTREAM_PORT}"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let upstream = Self(child);
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", UPSTREAM_PORT)).is_err() {
+            if began.elapsed() > Duration::from_secs(10) {
+                bail!("the bench's model server does not start");
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(upstream)
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One run of the load generator, on the second processor.
+fn load(
+    ground: &Ground,
+    subject: &Subject,
+    running: &Running<'_>,
+    model: &str,
+    more: &[(&str, usize)],
+) -> Result<Value> {
+    let mut command = Command::new("taskset");
+    command.args(["-c", "1"]).arg(ground.program("load")).args(["--model", model]);
+    command.args(["--url", &format!("http://127.0.0.1:{}/v1/chat/completions", subject.port)]);
+    command.args(["--upstream", &format!("http://127.0.0.1:{UPSTREAM_PORT}")]);
+    command.args(["--header", &subject.header(), "--pid", &running.pid().to_string()]);
+    for (name, value) in more {
+        command.args([format!("--{name}"), value.to_string()]);
+    }
+    let output = command.output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let figures: Value = serde_json::from_str(text.trim()).context("the load generator failed")?;
+    match figures["fails"].as_u64() {
+        Some(0) => Ok(figures),
+        _ => bail!("of {model} {} failed: {}", figures["fails"], figures["err"]),
+    }
+}
+
+/// Everything, as rows of the same form as those of `scripts/part2.py`.
+pub fn all(ground: &Ground, subject: &Subject, sizes: &Sizes) -> Result<Vec<Value>> {
+    let _upstream = Upstream::start(ground)?;
+    let mut rows = Vec::new();
+    let mut keep = |scenario: &str, mut figures: Value| {
+        figures["target"] = "throughline".into();
+        figures["scen"] = scenario.into();
+        println!("  {}", said(scenario, &figures));
+        rows.push(figures);
+    };
+    let running = subject.start()?;
+    keep("cold", json!({ "rss_kib": running.rss_kib()?, "ready_ms": ms(running.ready_after) }));
+    load(ground, subject, &running, "pace-0-3", &[("turns", 40)])?;
+    keep("fsyncs", fsyncs(ground, subject, &running)?);
+    for (scenario, model, optimum_ms) in [
+        ("s4.par", "tool-50-10-40-3-5-bench_sleep1s", 1000.0),
+        ("s4.3s1s1s", "tool-50-10-40-3-5-bench_sleep3s+bench_sleep1s+bench_sleep1s", 1320.0),
+        ("s4.tail", "tool-50-10-40-3-5-bench_sleep1s-50", 0.0),
+    ] {
+        let mut figures = load(ground, subject, &running, model, &[("turns", 2)])?;
+        figures["optimum_ms"] = optimum_ms.into();
+        keep(scenario, figures);
+    }
+    let (before, n) = (running.rss_kib()?, sizes.active_streams);
+    let many = [("n", n), ("ramp-ms", 3000), ("expect", 150)];
+    let mut active = load(ground, subject, &running, "pace-20-150", &many)?;
+    let peak = active["target_rss_mib"][1].as_f64().unwrap_or(f64::NAN) * 1024.0;
+    active["kib_a_stream"] = ((peak - before) / n as f64).into();
+    keep("active", active);
+    keep("idle", idle(subject, &running, sizes.idle_streams)?);
+    running.stop()?;
+    keep("restart", restart(ground, subject, sizes.stored_turns)?);
+    Ok(rows)
+}
+
+/// How many fsyncs a turn takes, and how long one takes where the store is.
+fn fsyncs(ground: &Ground, subject: &Subject, running: &Running<'_>) -> Result<Value> {
+    const TURNS: usize = 100;
+    let (fsyncs, commits) = ("throughline_store_fsyncs_total", "throughline_store_commits_total");
+    let before = [subject.counter(fsyncs)?, subject.counter(commits)?];
+    load(ground, subject, running, "pace-0-3", &[("turns", TURNS)])?;
+    let after = [subject.counter(fsyncs)?, subject.counter(commits)?];
+    let a_turn = |at: usize| (after[at] - before[at]) / TURNS as f64;
+    Ok(
+        json!({ "fsyncs_a_turn": a_turn(0), "commits_a_turn": a_turn(1), "fsync_ms": fsync_ms(&subject.folder)? }),
+    )
+}
+
+/// Time of one fsync behind a small write, in the middle of many.
+fn fsync_ms(folder: &Path) -> Result<f64> {
+    let path = folder.join("fsync");
+    let mut file = fs::File::create(&path)?;
+    let mut times = Vec::new();
+    for _ in 0..101 {
+        file.write_all(&[0; 4096])?;
+        let began = Instant::now();
+        file.sync_data()?;
+        times.push(ms(began.elapsed()));
+    }
+    fs::remove_file(path)?;
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// Streams that wait: viewers of a turn that asks a person.
+fn idle(subject: &Subject, running: &Running<'_>, n: usize) -> Result<Value> {
+    let body = json!({
+        "agent": "asking", "model": "tool-0-1-1-1-1-bench_noop", "input": [{"type": "text", "text": "go"}],
+    });
+    let (status, answer) = subject.ask("POST", "/v1/turns", &body.to_string())?;
+    let answer: Value = serde_json::from_str(&answer).with_context(|| format!("{status}: {answer}"))?;
+    let turn = answer["turn_id"].as_str().with_context(|| format!("no turn in {answer}"))?;
+    let before = running.rss_kib()?;
+    let mut streams = Vec::with_capacity(n);
+    for _ in 0..n {
+        let path = format!("/v1/turns/{turn}/events?after=0");
+        let mut stream = subject.open("GET", &path, "", "keep-alive")?;
+        // The first bytes are there: this viewer is one.
+        let mut first = [0; 12];
+        stream.read_exact(&mut first)?;
+        if first != *b"HTTP/1.1 200" {
+            bail!("stream {} of {n} was refused: {}", streams.len() + 1, String::from_utf8_lossy(&first));
+        }
+        streams.push(stream);
+    }
+    let kib = (running.rss_kib()? - before) / n as f64;
+    Ok(json!({ "streams": n, "kib_a_stream": kib }))
+}
+
+/// From the start of the process to taking turns, with so many turns in the store, after it was killed.
+fn restart(ground: &Ground, subject: &Subject, turns: usize) -> Result<Value> {
+    let running = subject.start()?;
+    const AT_ONCE: usize = 50;
+    load(ground, subject, &running, "pace-0-3", &[("n", AT_ONCE), ("turns", turns / AT_ONCE)])?;
+    // Kills it.
+    drop(running);
+    let running = subject.start()?;
+    let figures =
+        json!({ "turns": turns, "ready_ms": ms(running.ready_after), "rss_kib": running.rss_kib()? });
+    running.stop()?;
+    Ok(figures)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn said(scenario: &str, figures: &Value) -> String {
+    let of_interest = [
+        "rss_kib",
+        "ready_ms",
+        "fsyncs_a_turn",
+        "commits_a_turn",
+        "fsync_ms",
+        "kib_a_stream",
+        "turns",
+        "streams",
+        "optimum_ms",
+    ];
+    let mut text = format!("throughline {scenario}:");
+    for name in of_interest {
+        if let Some(value) = figures[name].as_f64() {
+            text += &format!(" {name}={value:.2}");
+        }
+    }
+    if let Some(between) = figures["turn"]["between_calls_us_p50"].as_f64().filter(|between| *between > 0.0) {
+        text += &format!(" between calls {:.2} ms", between / 1e3);
+    }
+    text
+}
