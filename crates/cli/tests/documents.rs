@@ -374,3 +374,51 @@ fn every_invariant_names_tests_that_exist() {
     assert!(named >= 30, "{named} tests");
     assert!(document.lines().count() < 300);
 }
+
+/// All Rust files below a folder, as one text.
+fn sources(folder: &str) -> String {
+    let mut text = String::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the folder is in the repository") {
+            let path = entry.expect("it can be listed").path();
+            match path.extension().is_some_and(|extension| extension == "rs") {
+                true => text.push_str(&std::fs::read_to_string(path).expect("it can be read")),
+                false if path.is_dir() => folders.push(path),
+                false => {}
+            }
+        }
+    }
+    text
+}
+
+/// A setting that nothing reads promises something that nobody does. R: R2, R4
+#[test]
+fn every_setting_of_the_server_and_the_store_is_read_by_something() {
+    /// Read by changes that are under way; their names go with them.
+    const NOT_YET: [&str; 2] = ["keep_raw", "store_wait_ms"];
+    let settings = read("crates/throughline/src/config/serving.rs");
+    let readers = sources("crates/server/src") + &sources("crates/cli/src");
+    let is_read = |name: &str| {
+        let field = format!(".{name}");
+        readers.match_indices(&field).any(|(at, _)| {
+            let behind = readers[at + field.len()..].chars().next();
+            behind.is_none_or(|next| !next.is_alphanumeric() && next != '_' && next != '(')
+        })
+    };
+    let mut found = 0;
+    let mut unread = Vec::new();
+    for of in ["pub struct ServerLimits {", "pub struct ServerSettings {", "pub struct StoreSettings {"] {
+        let fields = settings.split(of).nth(1).and_then(|rest| rest.split("\n}").next()).expect(of);
+        let names = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next());
+        for name in names {
+            found += 1;
+            if !is_read(name) {
+                unread.push(name);
+            }
+        }
+    }
+    assert!(found > 25, "only {found} settings were found");
+    unread.retain(|name| !NOT_YET.contains(name));
+    assert!(unread.is_empty(), "nothing reads {unread:?}");
+}

@@ -97,6 +97,25 @@ impl Serving {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
+    /// Head, in lower case, and body of what is at this path for a request with these header lines.
+    fn exchange(&self, path: &str, more: &str) -> (String, String) {
+        let mut socket = TcpStream::connect(self.address()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let host = self.address();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n");
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_ascii_lowercase(), body.to_owned())
+    }
+
+    /// The commands that the greeting suggests, as they would be pasted.
+    fn suggested(&self) -> Vec<String> {
+        let text = self.greeting.replace("\\\n", "");
+        text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect()
+    }
+
     fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
@@ -171,6 +190,67 @@ fn the_demo_model_answers_and_the_turn_is_kept() {
     let turn = started["turn_id"].as_str().unwrap();
     let (done, kept, said) = run(folder.path(), &["replay", turn, "--events"]);
     assert!(done && kept.lines().last().is_some_and(|line| line.contains("stream_end")), "{kept}\n{said}");
+}
+
+// R: R4
+#[test]
+fn the_first_page_the_documentation_and_downloads_come_with_their_own_policies() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(folder.path(), &[]);
+    let token = server.token().unwrap().to_owned();
+    for (path, more, part) in [
+        ("/", "", "lang=\"en\""),
+        ("/", "Accept-Language: zh-CN,zh;q=0.9\r\n", "lang=\"zh-Hans\""),
+        ("/docs", "", "/docs/script.js"),
+    ] {
+        let (head, page) = server.exchange(path, more);
+        assert!(head.starts_with("http/1.1 200") && head.contains("text/html"), "{head}");
+        assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self'"), "{head}");
+        assert!(page.contains(part), "{page}");
+        // The strictest policy lets none of these through.
+        assert!(
+            !page.contains("style=") && !page.contains("<script>") && !page.contains("onclick"),
+            "{page}"
+        );
+    }
+    for path in ["/home.css", "/home.js", "/docs/style.css", "/docs/script.js"] {
+        assert_eq!(server.get(path, None).0, 200, "{path}");
+    }
+    let (status, made) = server.ask("POST", "/v1/files?name=a.txt", Some(&token), "{\"a\": 1}");
+    assert_eq!(status, 201, "{made}");
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let path = format!("/v1/files/{}/content", made["id"].as_str().unwrap());
+    let (head, _) = server.exchange(&path, &format!("Authorization: Bearer {token}\r\n"));
+    assert!(head.contains("content-security-policy: sandbox"), "{head}");
+    assert_eq!(head.matches("content-security-policy").count(), 1, "{head}");
+}
+
+#[test]
+fn what_the_greeting_suggests_works_as_it_is_printed() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return println!("skipped: there is no curl");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pasted = |server: &Serving| {
+        let commands = server.suggested();
+        assert_eq!(commands.len(), 2, "{}", server.greeting);
+        for (command, part) in commands.iter().zip(["\"default\"", "chat.completion"]) {
+            let line = format!("{command} --silent --noproxy '*'");
+            let said = Command::new("sh").args(["-c", &line]).output().unwrap();
+            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            assert!(said.contains(part), "{command}\n{said}");
+        }
+    };
+    let first = Serving::start(folder.path(), &[]);
+    pasted(&first);
+    assert_eq!(first.stop(), Some(0));
+    let second = Serving::start(folder.path(), &[]);
+    assert!(!second.greeting.contains("tl_"), "the key is not shown again:\n{}", second.greeting);
+    pasted(&second);
+    assert_eq!(second.stop(), Some(0));
+    std::fs::remove_file(folder.path().join("data/admin-token")).unwrap();
+    let third = Serving::start(folder.path(), &[]);
+    assert!(third.greeting.contains("throughline keys create"), "{}", third.greeting);
 }
 
 #[test]

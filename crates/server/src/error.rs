@@ -229,6 +229,7 @@ impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::UnknownTurn { turn } => Self::not_found("turn", &turn),
+            LogError::NoRoom { .. } => no_room(error.to_string()),
             LogError::Store { .. } => {
                 tracing::error!(%error, "the store failed");
                 store_unavailable()

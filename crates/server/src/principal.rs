@@ -80,6 +80,11 @@ impl Principal {
         Self { user: user.into(), key_id: None, scopes: Scopes::all() }
     }
 
+    /// Whose limits these are: each key has its own, and without keys the user has.
+    pub fn counted_as(&self) -> &str {
+        self.key_id.as_deref().unwrap_or(&self.user)
+    }
+
     /// Goes on only with this scope.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::hub::Hub;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 use throughline::Throughline;
 use throughline::config::{Render, ServerLimits};
 use throughline_store::{BlobFolder, Catalog, Log};
@@ -32,8 +33,19 @@ pub struct Parts {
 impl AppState {
     /// A state. The log is the application's own, which `catalog` is beside.
     pub fn new(app: Throughline, catalog: Arc<dyn Catalog>, blobs: BlobFolder, limits: ServerLimits) -> Self {
+        Self::merging(app, catalog, blobs, limits, None)
+    }
+
+    /// The same, and the deltas of turns are merged so long after their end.
+    pub fn merging(
+        app: Throughline,
+        catalog: Arc<dyn Catalog>,
+        blobs: BlobFolder,
+        limits: ServerLimits,
+        merge_after: Option<Duration>,
+    ) -> Self {
         let log = app.log().clone();
-        let hub = Hub::new(app.clone(), catalog.clone(), limits);
+        let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
         Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits, render: Render::None }))
     }
 

@@ -14,6 +14,7 @@ use throughline::config::ServerLimits;
 use throughline::engine::{CallStatus, TurnId};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{Approval, Builder, EventKind, TurnStatus};
+use throughline_server::Principal;
 use throughline_server::viewer::{From, Viewed};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{CallMove, ErrorMove, Model, Move, Queue, Script, Seen};
@@ -285,7 +286,7 @@ async fn what_the_user_says_behind_the_results_is_taken_in() {
 /// How a turn ends, when it does.
 async fn end_of(server: &TestServer, turn: &str) -> TurnStatus {
     let turn = TurnId::new(turn);
-    let mut viewer = server.state.hub.viewer("ada", &turn, From::After(0)).await.unwrap();
+    let mut viewer = server.state.hub.viewer(&Principal::local("ada"), &turn, From::After(0)).await.unwrap();
     loop {
         let Some(Viewed::Records(records)) = viewer.next().await.unwrap() else { continue };
         for record in records {

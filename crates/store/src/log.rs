@@ -202,6 +202,12 @@ pub trait Log: Send + Sync {
     /// A cursor behind `after` that follows the turn to its end. A number behind the end is [`LogError::Ahead`].
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError>;
 
+    /// Whether a turn that does not exist yet may begin: [`LogError::NoRoom`] or [`LogError::Store`] if the log could not
+    /// bear it. Turns that run go on meanwhile. Asked before each turn, so it must be cheap.
+    fn takes_new_turns(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
     /// Turns that have been claimed and have not ended, in order of their ids.
     async fn open_turns(&self) -> Result<Vec<String>, LogError>;
 

@@ -24,10 +24,10 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 pub async fn look(settings: &Settings, words: Words, report: &mut Report) {
     let folder = data::folder();
     let runs = match folder.as_deref().and_then(Note::read) {
-        Some(note) => is_ready(&note.url).await.then_some(note.url),
+        Some(note) => readiness(&note.url).await.map(|ready| (note.url, ready)),
         None => None,
     };
-    address(settings, runs.as_deref(), words, report);
+    address(settings, runs.as_ref(), words, report);
     match &folder {
         None => report.add(Area::Server, State::Note, data::VARIABLE, words.doctor_no_home()),
         Some(folder) => keeping(folder, settings, runs.is_some(), words, report),
@@ -44,15 +44,35 @@ pub async fn look(settings: &Settings, words: Words, report: &mut Report) {
     );
 }
 
-async fn is_ready(url: &str) -> bool {
-    let Ok(client) = reqwest::Client::builder().no_proxy().timeout(READY_WAIT).build() else { return false };
-    client.get(format!("{url}/readyz")).send().await.is_ok_and(|answer| answer.status().is_success())
+/// Whether a running server takes turns.
+enum Readiness {
+    Ready,
+    /// It says why not.
+    Not(String),
 }
 
-fn address(settings: &Settings, runs: Option<&str>, words: Words, report: &mut Report) {
+/// What `/readyz` says. `None`: nobody of ours is there.
+async fn readiness(url: &str) -> Option<Readiness> {
+    let client = reqwest::Client::builder().no_proxy().timeout(READY_WAIT).build().ok()?;
+    let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
+    if answer.status().is_success() {
+        return Some(Readiness::Ready);
+    }
+    let said: serde_json::Value = serde_json::from_str(&answer.text().await.ok()?).ok()?;
+    let why = said["why"].as_str().or(said["status"].as_str())?;
+    Some(Readiness::Not(why.to_owned()))
+}
+
+fn address(settings: &Settings, runs: Option<&(String, Readiness)>, words: Words, report: &mut Report) {
     let listen = settings.server.listen.to_string();
-    if let Some(url) = runs {
-        return report.add(Area::Server, State::Good, listen, words.doctor_serves(url));
+    match runs {
+        Some((url, Readiness::Ready)) => {
+            return report.add(Area::Server, State::Good, listen, words.doctor_serves(url));
+        }
+        Some((url, Readiness::Not(why))) => {
+            return report.add(Area::Server, State::Wrong, listen, words.doctor_serves_not(url, why));
+        }
+        None => {}
     }
     match Server::bind(&settings.server) {
         Ok(_) => report.add(Area::Server, State::Good, listen, words.doctor_free()),

@@ -174,17 +174,32 @@ impl Words {
                 ),
             );
         }
-        let shown = key.as_deref().unwrap_or("$KEY");
         let heading = self.pick("Try next", "接下来可以试试");
-        text.push_str(&format!("\n{heading}:\n  curl {url}/v1/models"));
-        if !open {
-            text.push_str(&format!(" -H \"Authorization: Bearer {shown}\""));
-        }
+        text.push_str(&format!("\n{heading}:\n"));
+        let bearer = match (open, key, key_file) {
+            (true, _, _) => String::new(),
+            (_, Some(key), _) => format!(" -H \"Authorization: Bearer {key}\""),
+            // As it stands it can be pasted, and the key is not on the screen.
+            (_, None, Some(file)) => format!(" -H \"Authorization: Bearer $(cat '{}')\"", file.display()),
+            (_, None, None) => {
+                text.push_str(&self.pick(
+                    "  throughline keys create --name laptop    # and put the key in the place of KEY\n",
+                    "  throughline keys create --name laptop    # 用得到的密钥替换下面的 KEY\n",
+                ));
+                " -H \"Authorization: Bearer KEY\"".to_owned()
+            }
+        };
+        let model = agents.first().and_then(|agent| agent.split(' ').next()).unwrap_or("default");
+        let hello = self.pick("Hello", "你好");
+        text.push_str(&format!(
+            "  curl {url}/v1/models{bearer}\n  curl {url}/v1/chat/completions{bearer} \\\n    -H \"Content-Type: \
+             application/json\" -d '{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":\"{hello}\"}}]}}'\n"
+        ));
         let clients = self.pick(
             format!("any OpenAI client: base URL {url}/v1, and the key as its API key"),
             format!("任何 OpenAI 客户端：base URL 填 {url}/v1，API key 填上面的密钥"),
         );
-        text.push_str(&format!("\n  {clients}\n  {url}/docs\n"));
+        text.push_str(&format!("  {clients}\n  {url}/docs\n"));
         text
     }
 
@@ -245,6 +260,14 @@ impl Words {
     /// `doctor`: the server runs.
     pub fn doctor_serves(self, url: &str) -> String {
         self.pick(format!("throughline serves {url}"), format!("throughline 正在服务：{url}"))
+    }
+
+    /// `doctor`: the server runs and takes no turns.
+    pub fn doctor_serves_not(self, url: &str, why: &str) -> String {
+        self.pick(
+            format!("throughline at {url} takes no turns now: {why}"),
+            format!("{url} 上的 throughline 目前不接受新回合：{why}"),
+        )
     }
 
     /// `doctor`: it could listen there.

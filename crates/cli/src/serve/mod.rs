@@ -17,11 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Kept;
 use throughline::Approval;
-use throughline::config::{Auth, Settings};
+use throughline::config::{Auth, Settings, Switch};
 use throughline_server::gate::FirstKey;
+use throughline_server::hub::MERGE_AFTER;
 use throughline_server::memories::CatalogMemories;
 use throughline_server::telemetry::logs::{self, LogFormat};
 use throughline_server::telemetry::{self, CallHistory, Redaction, StoreFigures, Telemetry};
+use throughline_server::upkeep::Upkeep;
 use throughline_server::{AppState, Gate, Served, Server, router};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -49,7 +51,16 @@ pub async fn run(args: &Serve) -> Ended {
     .await?;
     let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
     telemetry.keep_history(history);
-    let state = AppState::new(world.app.clone(), kept.catalog(), blobs, server.limits).rendering(server.render);
+    let upkeep = Upkeep {
+        catalog: kept.catalog(),
+        blobs: blobs.clone(),
+        backup: Some(kept.backup()),
+        retention: stored.retention_days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+        now: || jiff::Timestamp::now().as_millisecond(),
+    };
+    let merge_after = (stored.merge == Switch::On).then_some(MERGE_AFTER);
+    let state = AppState::merging(world.app.clone(), kept.catalog(), blobs, server.limits, merge_after)
+        .rendering(server.render);
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
         .hub
@@ -79,6 +90,7 @@ pub async fn run(args: &Serve) -> Ended {
         resumed: resumed.turns,
     };
     crate::output::text(&words.serving(&greeting)).map_err(|error| messages::output_failed(&error))?;
+    let _kept_up = AbortOnDropHandle::new(tokio::spawn(upkeep.run()));
     let tending = gate.clone();
     let _tending = AbortOnDropHandle::new(tokio::spawn(async move { tending.tend().await }));
     let reloading = reload::watch(args.clone(), world.app.clone(), gate.clone(), server.clone(), stored);

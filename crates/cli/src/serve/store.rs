@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throughline::config::{Durable, STORE_FILE, StoreAt, StoreSettings};
+use throughline_server::upkeep::Backup;
 use throughline_store::blobs::BlobLimits;
 use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore, Sync};
 use throughline_store::{BlobFolder, Catalog, Log};
@@ -67,6 +68,15 @@ impl Kept {
 
     pub fn catalog(&self) -> Arc<dyn Catalog> {
         Arc::new(self.store.clone())
+    }
+
+    /// How a backup is made.
+    pub fn backup(&self) -> Backup {
+        let store = self.store.clone();
+        Arc::new(move |age| {
+            let store = store.clone();
+            Box::pin(async move { store.backup_if_older(age).await })
+        })
     }
 
     pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, Failure> {

@@ -78,7 +78,7 @@ async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let from = from(&query, &headers)?;
-    let viewer = state.hub.viewer(&principal.user, &TurnId::new(turn), from).await?;
+    let viewer = state.hub.viewer(&principal, &TurnId::new(turn), from).await?;
     match viewer.has_ended() {
         // A browser's `EventSource` stops connecting at a 204.
         true => Ok(StatusCode::NO_CONTENT.into_response()),

@@ -3,9 +3,11 @@
 use crate::net::Connection;
 use crate::state::AppState;
 use axum::Extension;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
+use throughline_store::LogError;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,14 +19,17 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 /// How it is.
 #[derive(Debug, Serialize, ToSchema)]
 struct Health {
-    /// `ok`, `draining`.
+    /// `ok`, `draining`, `no_room` (turns that run can finish) or `store_unavailable`.
     status: &'static str,
+    /// Why it takes no turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 /// Whether the server lives.
 #[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, description = "It does", body = Health)))]
 async fn healthz() -> axum::Json<Health> {
-    axum::Json(Health { status: "ok" })
+    axum::Json(Health { status: "ok", why: None })
 }
 
 /// Whether the server takes new turns.
@@ -32,11 +37,19 @@ async fn healthz() -> axum::Json<Health> {
     (status = 200, description = "It does", body = Health),
     (status = 503, description = "No more", body = Health),
 ))]
-async fn readyz(connection: Option<Extension<Connection>>) -> Response {
-    // Nothing is answered before the turns of the last start run again, so there is no third state.
-    let (status, word) = match connection.is_some_and(|Extension(connection)| connection.is_draining()) {
-        false => (StatusCode::OK, "ok"),
-        true => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+async fn readyz(State(state): State<AppState>, connection: Option<Extension<Connection>>) -> Response {
+    // Nothing is answered before the turns of the last start run again, so there is no state for that.
+    let draining = connection.is_some_and(|Extension(connection)| connection.is_draining());
+    let (status, why) = match (draining, state.log.takes_new_turns()) {
+        (true, _) => ("draining", None),
+        (false, Ok(())) => ("ok", None),
+        (false, Err(LogError::NoRoom { why })) => ("no_room", Some(why)),
+        // What it says may name files: it is for the log, and this is for everybody.
+        (false, Err(_)) => ("store_unavailable", None),
     };
-    (status, axum::Json(Health { status: word })).into_response()
+    let code = match status {
+        "ok" => StatusCode::OK,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (code, axum::Json(Health { status, why })).into_response()
 }

@@ -180,7 +180,7 @@ async fn start(
     let started = state.hub.start(&principal, new).await?;
     let location = format!("/v1/turns/{}", started.turn_id.as_str());
     if wants_events(&headers) {
-        let viewer = state.hub.viewer(&principal.user, &started.turn_id, From::After(0)).await?;
+        let viewer = state.hub.viewer(&principal, &started.turn_id, From::After(0)).await?;
         let mut response = stream_of(&state.hub, viewer, cut_of(connection));
         if let Ok(location) = HeaderValue::from_str(&location) {
             response.headers_mut().insert(header::LOCATION, location);

@@ -29,7 +29,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use throughline::{Approval, ClientTool, TurnRequest};
+use throughline::{Agent, Approval, ClientTool, TurnRequest};
 use throughline_engine::Confirm;
 use throughline_wire::{Media, Settings};
 use utoipa_axum::router::OpenApiRouter;
@@ -70,7 +70,8 @@ async fn complete(
     {
         request.conversation_id = Some(id.to_owned());
     }
-    let named = models::named(&state.app, &request.model);
+    let agents = models::known(&state, &principal).await?;
+    let named = models::named(&agents, &request.model);
     let render = request.render.or(named.render).unwrap_or(state.render);
     let mut projection = Projection::new(request.usage_chunk, render);
     let head = |id: String| Head { id, created: Timestamp::now().as_second(), model: request.model.clone() };
@@ -85,7 +86,7 @@ async fn complete(
 
     let delivery = request.delivery;
     let model = request.model.clone();
-    let new = new_turn(&state, named, request)?;
+    let new = new_turn(&state, &agents, named, request)?;
     let started = state.hub.start(&principal, new).await?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = Head { id, created: Timestamp::now().as_second(), model };
@@ -93,13 +94,18 @@ async fn complete(
     answer.deliver(delivery, cut).await
 }
 
-fn new_turn(state: &AppState, named: Named, request: ChatRequest) -> Result<NewTurn, ApiError> {
-    let settings = match models::dialect(&state.app, &named) {
+fn new_turn(
+    state: &AppState,
+    agents: &[Agent],
+    named: Named,
+    request: ChatRequest,
+) -> Result<NewTurn, ApiError> {
+    let settings = match models::dialect(&state.app, agents, &named) {
         Some(dialect) => request.sampling.settings(dialect)?,
         // Which model it is is found out, and refused, when the turn is started.
         None => Settings::default(),
     };
-    let approval = approval(state, &named, &request)?;
+    let approval = approval(state, agents, &named, &request)?;
     // A conversation's history is the server's: the hub puts it in, and what the client tells of it is not needed.
     let thread = match request.conversation_id {
         Some(conversation_id) => Thread::In { conversation_id, behind: Behind::Leaf },
@@ -121,13 +127,18 @@ fn new_turn(state: &AppState, named: Named, request: ChatRequest) -> Result<NewT
 }
 
 /// Who is asked; `None` = as the server is set up.
-fn approval(state: &AppState, named: &Named, request: &ChatRequest) -> Result<Option<Approval>, ApiError> {
+fn approval(
+    state: &AppState,
+    agents: &[Agent],
+    named: &Named,
+    request: &ChatRequest,
+) -> Result<Option<Approval>, ApiError> {
     let denied = |reason: &str| Some(Approval::DenyAll { reason: reason.to_owned() });
     match (request.delivery, request.approval) {
         (_, Some(ApprovalWish::Deny)) => Ok(denied("the request says that nobody is to be asked")),
         (Delivery::Stream, _) => Ok(None),
         (Delivery::Whole, wish) => {
-            let agent = models::agent_of(&state.app, named);
+            let agent = models::agent_of(agents, named);
             let asks_always = agent.is_some_and(|agent| agent.tool_call.confirm() != Confirm::ByRule);
             if wish == Some(ApprovalWish::Ask) || asks_always {
                 let why = match wish {

@@ -2,6 +2,7 @@
 
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::Path;
+use crate::own_agents::load;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use axum::Json;
@@ -48,7 +49,7 @@ pub struct Model {
 ))]
 async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
     principal.need(Scope::Chat)?;
-    Ok(Json(ModelList { object: "list", data: models(&state.app) }))
+    Ok(Json(ModelList { object: "list", data: models(&known(&state, &principal).await?) }))
 }
 
 /// One of them. Models have slashes in their names.
@@ -64,11 +65,12 @@ async fn get(
     Path(id): Path<String>,
 ) -> Result<Json<Model>, ApiError> {
     principal.need(Scope::Chat)?;
-    let mut models = models(&state.app).into_iter();
+    let agents = known(&state, &principal).await?;
+    let mut models = models(&agents).into_iter();
     if let Some(model) = models.find(|model| model.id == id) {
         return Ok(Json(model));
     }
-    match agent_and_render(&state.app, &id) {
+    match agent_and_render(&agents, &id) {
         Some(_) => Ok(Json(Model::agent(&id))),
         None => {
             Err(ApiError::not_found("model", &id).remedy("GET /v1/models lists what there is").param("model"))
@@ -82,8 +84,13 @@ impl Model {
     }
 }
 
-fn models(app: &Throughline) -> Vec<Model> {
-    let agents = app.agents();
+/// The agents that this user can name, those that were made over the API among them. R: O4
+pub(super) async fn known(state: &AppState, principal: &Principal) -> Result<Vec<Agent>, ApiError> {
+    load(&state.app, &*state.catalog, &principal.user).await?;
+    Ok(state.app.agents_of(&Some(principal.user.clone())))
+}
+
+fn models(agents: &[Agent]) -> Vec<Model> {
     let mut models: Vec<Model> = agents.iter().map(|agent| Model::agent(&agent.name)).collect();
     let choices: BTreeSet<(&str, &str)> = agents
         .iter()
@@ -110,26 +117,26 @@ pub(super) struct Named {
 }
 
 /// `agent`, `agent:rendering`, `upstream/model`, or a model's name where there is one upstream.
-pub(super) fn named(app: &Throughline, name: &str) -> Named {
+pub(super) fn named(agents: &[Agent], name: &str) -> Named {
     let agent = |agent: &str, render| Named { agent: Some(agent.to_owned()), model: None, render };
-    if app.agents().iter().any(|known| known.name == name) {
+    if agents.iter().any(|known| known.name == name) {
         return agent(name, None);
     }
-    match agent_and_render(app, name) {
+    match agent_and_render(agents, name) {
         Some((known, render)) => agent(&known.name, Some(render)),
         None => Named { agent: None, model: Some(name.to_owned()), render: None },
     }
 }
 
 /// Only behind an agent's name: `llama2:text` is a model of Ollama's.
-fn agent_and_render(app: &Throughline, name: &str) -> Option<(Agent, Render)> {
+fn agent_and_render<'a>(agents: &'a [Agent], name: &str) -> Option<(&'a Agent, Render)> {
     let (agent, render) = name.rsplit_once(':')?;
     let render = Render::named(render)?;
-    app.agents().into_iter().find(|known| known.name == agent).map(|agent| (agent, render))
+    agents.iter().find(|known| known.name == agent).map(|agent| (agent, render))
 }
 
 /// The dialect in which the first model is asked, if it is known here.
-pub(super) fn dialect(app: &Throughline, named: &Named) -> Option<Dialect> {
+pub(super) fn dialect(app: &Throughline, agents: &[Agent], named: &Named) -> Option<Dialect> {
     let upstreams = app.upstreams();
     let of = |name: &str| {
         upstreams.iter().find(|upstream| upstream.name() == name).map(|upstream| upstream.speaks())
@@ -138,16 +145,15 @@ pub(super) fn dialect(app: &Throughline, named: &Named) -> Option<Dialect> {
         let by_name = model.split_once('/').and_then(|(upstream, _)| of(upstream));
         return by_name.or_else(|| upstreams.first().map(|upstream| upstream.speaks()));
     }
-    let agent = agent_of(app, named)?;
+    let agent = agent_of(agents, named)?;
     agent.models.first().and_then(|model| of(&model.name))
 }
 
 /// The agent that answers, if it is named or the only one.
-pub(super) fn agent_of(app: &Throughline, named: &Named) -> Option<Agent> {
-    let mut agents = app.agents();
-    match &named.agent {
-        Some(name) => agents.into_iter().find(|agent| agent.name == *name),
-        None if agents.len() == 1 => agents.pop(),
-        None => agents.into_iter().find(|agent| agent.name == "default"),
+pub(super) fn agent_of<'a>(agents: &'a [Agent], named: &Named) -> Option<&'a Agent> {
+    match (&named.agent, agents) {
+        (Some(name), _) => agents.iter().find(|agent| agent.name == *name),
+        (None, [only]) => Some(only),
+        (None, _) => agents.iter().find(|agent| agent.name == "default"),
     }
 }

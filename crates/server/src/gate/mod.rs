@@ -86,6 +86,15 @@ impl Changeable {
     }
 }
 
+impl Changeable {
+    fn one_more_turn(&self, principal: &Principal) -> Result<(), ApiError> {
+        let Err(until) = self.new_turns.check_key(&principal.counted_as().to_owned()) else { return Ok(()) };
+        let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
+        let message = format!("more than {} new turns in a minute", self.limits.turns_per_minute_max);
+        Err(ApiError::too_many("turns_per_minute_max", message, until.wait_time_from(now).as_secs() + 1))
+    }
+}
+
 /// What a request was found to be.
 struct Admitted {
     principal: Option<Principal>,
@@ -113,6 +122,14 @@ impl Gate {
     pub fn reload(&self, settings: &ServerSettings) {
         let new = Arc::new(Changeable::of(settings));
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    /// Counts a turn that begins without a request of its own: over a WebSocket.
+    ///
+    /// # Errors
+    /// 429: there have been too many within a minute.
+    pub fn one_more_turn(&self, principal: &Principal) -> Result<(), ApiError> {
+        self.settings().one_more_turn(principal)
     }
 
     /// A ticket in place of the key of this request, for what cannot send one.
@@ -210,13 +227,7 @@ impl Gate {
         }
         principal.need(scope)?;
         if kind == Kind::NewTurn {
-            let who = principal.key_id.clone().unwrap_or_else(|| principal.user.clone());
-            if let Err(until) = settings.new_turns.check_key(&who) {
-                let wait = until
-                    .wait_time_from(governor::clock::Clock::now(&governor::clock::DefaultClock::default()));
-                let message = format!("more than {} new turns in a minute", limits.turns_per_minute_max);
-                return Err(ApiError::too_many("turns_per_minute_max", message, wait.as_secs() + 1));
-            }
+            settings.one_more_turn(&principal)?;
         }
         Ok(Admitted { principal: Some(principal), bounds })
     }
@@ -428,7 +439,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-/// What every answer carries.
+/// What every answer carries, unless its handler knows better: a file that is downloaded has a policy of its own.
 fn finish(headers: &mut HeaderMap, request_id: &HeaderValue) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -437,7 +448,7 @@ fn finish(headers: &mut HeaderMap, request_id: &HeaderValue) {
         (X_FRAME_OPTIONS, "DENY"),
         (RESOURCE_POLICY, "same-origin"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     // What is somebody's is kept nowhere on its way; assets of the page say otherwise for themselves.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -41,9 +41,12 @@ const fn rule(path: &'static str, reads: Needs, writes: Needs) -> Rule {
 
 // What is everybody's, such as agents, is changed with `admin`; the handlers of such routes ask for it besides.
 const RULES: &[Rule] = &[
+    rule("/", OPEN, ADMIN),
     rule("/healthz", OPEN, ADMIN),
     rule("/readyz", OPEN, ADMIN),
     rule("/metrics", ADMIN, ADMIN),
+    rule("/home.css", OPEN, ADMIN),
+    rule("/home.js", OPEN, ADMIN),
     rule("/docs", OPEN, ADMIN),
     rule("/v1/docs", OPEN, ADMIN),
     rule("/v1/openapi.json", OPEN, ADMIN),
@@ -123,7 +126,8 @@ mod tests {
             (Method::DELETE, "/v1/keys/{key_id}", Some(ADMIN)),
             (Method::GET, "/v1/turnstiles", None),
             (Method::GET, "/v1", None),
-            (Method::GET, "/", None),
+            (Method::GET, "/", Some(OPEN)),
+            (Method::GET, "/other", None),
         ] {
             assert_eq!(needs(pattern, &method), expected, "{method} {pattern}");
         }

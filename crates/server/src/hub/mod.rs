@@ -6,23 +6,27 @@
 
 mod drain;
 mod history;
+mod merging;
 mod resume;
 mod running;
 mod seats;
 mod start;
 
 pub use drain::Drained;
+pub use merging::MERGE_AFTER;
 pub use resume::Resumed;
 pub use seats::Seat;
 pub use start::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
 
 use crate::error::ApiError;
+use crate::principal::Principal;
 use crate::viewer::{From, Viewer, Watchdog};
 use running::Running;
 use seats::Seats;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use throughline::config::ServerLimits;
 use throughline::{Throughline, TurnControl};
 use throughline_engine::TurnId;
@@ -43,6 +47,8 @@ struct Inner {
     running: Mutex<HashMap<TurnId, Running>>,
     seats: Seats,
     watchdog: Watchdog,
+    /// How long after its end the deltas of a turn are merged; `None` = never.
+    merge_after: Option<Duration>,
     /// Turns that were open when the server started are running again, or have been ended truthfully.
     ready: AtomicBool,
     /// No turn is started any more.
@@ -63,7 +69,12 @@ pub enum Standing {
 }
 
 impl Hub {
-    pub(crate) fn new(app: Throughline, catalog: Arc<dyn Catalog>, limits: ServerLimits) -> Self {
+    pub(crate) fn new(
+        app: Throughline,
+        catalog: Arc<dyn Catalog>,
+        limits: ServerLimits,
+        merge_after: Option<Duration>,
+    ) -> Self {
         let log = app.log().clone();
         Self(Arc::new(Inner {
             watchdog: Watchdog::new(log.clone(), &limits),
@@ -71,6 +82,7 @@ impl Hub {
             log,
             catalog,
             limits,
+            merge_after,
             running: Mutex::default(),
             seats: Seats::default(),
             ready: AtomicBool::new(false),
@@ -124,13 +136,13 @@ impl Hub {
     ///
     /// # Errors
     /// 404: there is none, or it is another user's. 410: its events are gone. 429: too many streams are open.
-    pub async fn viewer(&self, user: &str, turn: &TurnId, from: From) -> Result<Viewer, ApiError> {
-        let inner = &self.0;
+    pub async fn viewer(&self, principal: &Principal, turn: &TurnId, from: From) -> Result<Viewer, ApiError> {
+        let (inner, user) = (&self.0, principal.user.as_str());
         let runs = self.running().get(turn).is_some_and(|running| running.user == user);
         if !runs && inner.catalog.turn(user, turn.as_str()).await?.is_none() {
             return Err(ApiError::not_found("turn", turn.as_str()));
         }
-        let seat = self.seat(user, turn)?;
+        let seat = self.seat(principal.counted_as(), turn)?;
         Viewer::open(inner.log.clone(), turn.clone(), from, &inner.limits, inner.handed_over.clone(), seat)
             .await
     }

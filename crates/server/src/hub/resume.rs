@@ -79,7 +79,7 @@ impl Hub {
         match self.0.app.resume(stored, history, hooks).await {
             Ok(turn) => {
                 // Who looked at it before comes back within seconds, or does not: that nobody looks now says nothing.
-                self.take_in(&user, turn, OnDisconnect::Continue, ends);
+                self.take_in(&user, None, turn, OnDisconnect::Continue, ends);
                 Became::Resumed
             }
             Err(error) => {

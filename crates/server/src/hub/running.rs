@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 /// A turn that runs here.
 pub(super) struct Running {
     pub user: String,
+    /// Whose limit it counts against; `None` = nobody's: it was running when the server started.
+    pub counted_as: Option<String>,
     pub control: TurnControl,
     pub on_disconnect: OnDisconnect,
     /// Those that look at it now.
@@ -58,6 +60,10 @@ impl Hub {
         conversation_id: Option<String>,
         answer: Remembered,
     ) -> Result<(), StoreError> {
+        // A turn that stands alone is all of its conversation. What always holds goes to the user's memory.
+        if conversation_id.is_none() {
+            return Ok(());
+        }
         let about =
             serde_json::json!([answer.tool, answer.fingerprint, answer.arguments_hash, answer.arguments]);
         let value = serde_json::to_value(&answer).map_err(StoreError::failed)?;
@@ -82,6 +88,7 @@ impl Hub {
     pub(super) fn take_in(
         &self,
         user: &str,
+        counted_as: Option<String>,
         turn: Turn,
         on_disconnect: OnDisconnect,
         ends: Ends,
@@ -90,6 +97,7 @@ impl Hub {
         let (control, settled) = (turn.detach(), CancellationToken::new());
         let running = Running {
             user: user.to_owned(),
+            counted_as,
             control: control.clone(),
             on_disconnect,
             viewers: 0,
@@ -109,6 +117,7 @@ impl Hub {
             if !said.is_empty() && status.is_some_and(goes_on) {
                 hub.say_next(&user, &id, said).await;
             }
+            hub.merge_later(id);
         });
         control
     }

@@ -6,19 +6,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_engine::TurnId;
 
-/// Open streams, by user.
+/// Open streams, by whose limits they count against.
 #[derive(Clone, Default)]
 pub(super) struct Seats(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Seats {
-    fn by_user(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+    fn by_key(&self) -> MutexGuard<'_, HashMap<String, u32>> {
         // Every change is one call on the map.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, user: &str, max: u32) -> bool {
-        let mut by_user = self.by_user();
-        let taken = by_user.entry(user.to_owned()).or_default();
+    fn take(&self, who: &str, max: u32) -> bool {
+        let mut by_key = self.by_key();
+        let taken = by_key.entry(who.to_owned()).or_default();
         if *taken >= max {
             return false;
         }
@@ -26,12 +26,12 @@ impl Seats {
         true
     }
 
-    fn leave(&self, user: &str) {
-        let mut by_user = self.by_user();
-        if let Some(taken) = by_user.get_mut(user) {
+    fn leave(&self, who: &str) {
+        let mut by_key = self.by_key();
+        if let Some(taken) = by_key.get_mut(who) {
             *taken -= 1;
             if *taken == 0 {
-                by_user.remove(user);
+                by_key.remove(who);
             }
         }
     }
@@ -40,14 +40,14 @@ impl Seats {
 /// One viewer's place. Dropping it is leaving: if the turn should not go on unseen and nobody else looks, it is cancelled.
 pub struct Seat {
     hub: Hub,
-    user: String,
+    who: String,
     turn: TurnId,
 }
 
 impl Hub {
-    pub(super) fn seat(&self, user: &str, turn: &TurnId) -> Result<Seat, ApiError> {
+    pub(super) fn seat(&self, who: &str, turn: &TurnId) -> Result<Seat, ApiError> {
         let max = self.0.limits.streams_per_key_max;
-        if !self.0.seats.take(user, max) {
+        if !self.0.seats.take(who, max) {
             return Err(ApiError::too_many("too_many_streams", format!("{max} streams are open already"), 1)
                 .param("streams_per_key_max")
                 .remedy(
@@ -57,13 +57,13 @@ impl Hub {
         if let Some(running) = self.running().get_mut(turn) {
             running.viewers += 1;
         }
-        Ok(Seat { hub: self.clone(), user: user.to_owned(), turn: turn.clone() })
+        Ok(Seat { hub: self.clone(), who: who.to_owned(), turn: turn.clone() })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.hub.0.seats.leave(&self.user);
+        self.hub.0.seats.leave(&self.who);
         let mut turns = self.hub.running();
         let Some(running) = turns.get_mut(&self.turn) else { return };
         running.viewers = running.viewers.saturating_sub(1);

@@ -4,6 +4,7 @@
 use super::history::NoHistory;
 use super::{Hub, Standing};
 use crate::error::ApiError;
+use crate::own_agents;
 use crate::principal::Principal;
 use std::time::Duration;
 use throughline::TurnRequest;
@@ -106,7 +107,7 @@ impl Hub {
     ///
     /// # Errors
     /// What keeps it from beginning; later everything is told by its events. 409 `conversation_busy`: a turn of the
-    /// conversation runs, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503 `stopping`.
+    /// conversation runs, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503 `stopping`. 507 `no_room`.
     pub async fn start(&self, principal: &Principal, new: NewTurn) -> Result<Started, ApiError> {
         let inner = &self.0;
         if inner.stopping.is_cancelled() {
@@ -126,11 +127,12 @@ impl Hub {
                 _ => {}
             }
         }
-        self.one_more(user)?;
-        match self.try_start(user, new.clone(), now).await? {
+        self.one_more(principal.counted_as())?;
+        inner.log.takes_new_turns()?;
+        match self.try_start(principal, new.clone(), now).await? {
             Tried::Started(started) => Ok(started),
             Tried::Busy(turn) if self.settles(user, &turn).await => {
-                match self.try_start(user, new, now).await? {
+                match self.try_start(principal, new, now).await? {
                     Tried::Started(started) => Ok(started),
                     Tried::Busy(turn) => Err(busy(&turn)),
                 }
@@ -139,9 +141,10 @@ impl Hub {
         }
     }
 
-    fn one_more(&self, user: &str) -> Result<(), ApiError> {
+    fn one_more(&self, who: &str) -> Result<(), ApiError> {
         let max = self.0.limits.turns_per_key_max;
-        let running = self.running().values().filter(|running| running.user == user).count();
+        let running =
+            self.running().values().filter(|running| running.counted_as.as_deref() == Some(who)).count();
         match running < max as usize {
             true => Ok(()),
             false => Err(ApiError::too_many("too_many_turns", format!("{max} turns are running already"), 5)
@@ -150,8 +153,8 @@ impl Hub {
         }
     }
 
-    async fn try_start(&self, user: &str, new: NewTurn, now: i64) -> Result<Tried, ApiError> {
-        let inner = &self.0;
+    async fn try_start(&self, principal: &Principal, new: NewTurn, now: i64) -> Result<Tried, ApiError> {
+        let (inner, user) = (&self.0, principal.user.as_str());
         let NewTurn { mut request, thread, files, idempotency, on_disconnect } = new;
         let (place, parent) = match thread {
             Thread::Alone => (TurnPlace::Alone, None),
@@ -191,6 +194,7 @@ impl Hub {
         }
         request.conversation_id = conversation_id.clone().map(ConversationId::new);
         request.user = Some(user.to_owned());
+        own_agents::load(&inner.app, &*inner.catalog, user).await?;
         let prepared = inner.app.prepare(request).await?;
         let stored = prepared.stored();
         let row = NewRow {
@@ -232,7 +236,7 @@ impl Hub {
         };
         // The row was not worth an fsync of its own: the first event makes both durable, and whoever asked is told then.
         let logged = turn.next().await.is_some();
-        self.take_in(user, turn, on_disconnect, ends);
+        self.take_in(user, Some(principal.counted_as().to_owned()), turn, on_disconnect, ends);
         if !logged {
             return Err(ApiError::unavailable("store_unavailable", "the turn could not be logged", 5));
         }

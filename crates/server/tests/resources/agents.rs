@@ -190,3 +190,38 @@ async fn what_an_agent_would_be_told_is_shown_with_its_price() {
     assert_eq!(refused(&server, Method::GET, "/v1/agents/a/prompt?protocol=morse", None).await.2, "protocol");
     assert_eq!(refused(&server, Method::GET, "/v1/agents/nobody/prompt", None).await.0, 404);
 }
+
+// R: O4, S2
+#[tokio::test]
+async fn an_agent_of_a_user_is_there_after_a_restart_on_every_surface_and_for_nobody_else() {
+    let server = server().await;
+    post(&server, "/v1/agents", json!({"name": "researcher", "settings": settings(json!({}))})).await;
+    let server = server.restart().await;
+    // Named by a turn before anything has listed it.
+    let turn_id = turn(&server, "Hello", json!({"agent": "researcher"})).await;
+    assert_eq!(get(&server, &format!("/v1/turns/{turn_id}")).await["message"]["agent"], "researcher");
+
+    let server = server.restart().await;
+    let chat = json!({"model": "researcher", "messages": [{"role": "user", "content": "Hi"}]});
+    let answer = post(&server, "/v1/chat/completions", chat.clone()).await;
+    assert_eq!(answer["model"], "researcher", "{answer}");
+    assert_eq!(
+        server.upstream.requests().last().unwrap().instructions.as_deref(),
+        Some("You are researcher.")
+    );
+    let names = |models: &Value| {
+        let models = models["data"].as_array().unwrap().iter();
+        models.map(|model| model["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let server = server.restart().await;
+    assert_eq!(names(&get(&server, "/v1/models").await), ["default", "researcher", "test/m"]);
+    assert_eq!(get(&server, "/v1/models/researcher").await["owned_by"], "throughline");
+    let (_, others) = super::ask_as("eve", &server, Method::GET, "/v1/models", None).await;
+    assert_eq!(names(&others), ["default", "test/m"]);
+    // To another user it is the name of a model.
+    super::ask_as("eve", &server, Method::POST, "/v1/chat/completions", Some(chat)).await;
+    assert_ne!(
+        server.upstream.requests().last().unwrap().instructions.as_deref(),
+        Some("You are researcher.")
+    );
+}

@@ -8,6 +8,7 @@ mod support;
 mod agents;
 mod conversations;
 mod files;
+mod going_on;
 mod history;
 mod openapi;
 mod ownership;

@@ -23,6 +23,7 @@ use throughline::engine::{RetryPolicy, TurnLimits};
 use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::Dialect;
 use throughline::{Approval, Builder, Throughline, Upstream};
+use throughline_server::memories::CatalogMemories;
 use throughline_server::{AppState, Principal, Server, router};
 use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore};
 use throughline_store::{BlobFolder, BlobLimits};
@@ -190,6 +191,7 @@ async fn begin(
             .upstream(at)
             .model("m")
             .log(Arc::new(store.clone()))
+            .memories(Arc::new(CatalogMemories::new(Arc::new(store.clone()))))
             .tool(
                 tool("weather.today", "Weather", |_: NoArguments, _| async { "sunny" })
                     .effect(Effect::Read)

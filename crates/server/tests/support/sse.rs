@@ -87,14 +87,19 @@ impl Events {
 
     /// The events up to the first of this name.
     pub async fn until(&mut self, name: &str) -> Vec<Event> {
+        self.until_any(&[name]).await
+    }
+
+    /// The events up to the first that has one of these names.
+    pub async fn until_any(&mut self, names: &[&str]) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
-            let found = event.name == name;
+            let found = names.contains(&event.name.as_str());
             events.push(event);
             if found {
                 return events;
             }
         }
-        panic!("no `{name}` in {events:#?}");
+        panic!("none of {names:?} in {events:#?}");
     }
 }

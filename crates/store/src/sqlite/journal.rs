@@ -26,6 +26,10 @@ fn unknown(turn: &str) -> LogError {
 
 #[async_trait]
 impl Log for SqliteStore {
+    fn takes_new_turns(&self) -> Result<(), LogError> {
+        Ok(self.room_for_new_turn()?)
+    }
+
     async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
         let (answer, answered) = oneshot::channel();
         let job = Job::Claim(Claiming { turn: turn.to_owned(), answer, verdict: None });

@@ -44,7 +44,7 @@ use shared::Shared;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use writer::{Call, Job, Task};
 
@@ -131,6 +131,21 @@ impl SqliteStore {
     /// How the store was left by whoever had it before.
     pub fn found(&self) -> Found {
         self.inner.found
+    }
+
+    /// The same unless the newest copy is younger than this; `None`: it is. So a server that is started often does not
+    /// push out the copies of other days.
+    ///
+    /// # Errors
+    /// As for [`backup`](Self::backup).
+    pub async fn backup_if_older(&self, age: Duration) -> Result<Option<PathBuf>, StoreError> {
+        let place = self.inner.shared.place.clone();
+        let newest = tokio::task::spawn_blocking(move || place.newest_backup_ms()).await;
+        let newest = newest.map_err(|_| StoreError::failed("the backup panicked"))?;
+        match newest {
+            Some(at) if now_ms().saturating_sub(at) < age.as_millis() as i64 => Ok(None),
+            _ => self.backup().await.map(Some),
+        }
     }
 
     /// Writes a copy of everything that has been acknowledged, sound and compact, and deletes the oldest copies beyond

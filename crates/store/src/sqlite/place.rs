@@ -55,6 +55,11 @@ impl Place {
         found
     }
 
+    /// When the newest backup was made, in milliseconds since 1970, by its name.
+    pub fn newest_backup_ms(&self) -> Option<i64> {
+        self.backups_newest_first().first()?.file_stem()?.to_str()?.parse().ok()
+    }
+
     /// A damaged file that an earlier start has put away.
     pub fn moved_aside(&self) -> Option<PathBuf> {
         let prefix = self.beside(".corrupt-");

@@ -5,6 +5,7 @@ mod ops;
 mod session;
 
 use crate::error::ApiError;
+use crate::gate::Gate;
 use crate::net::Connection;
 use crate::principal::Principal;
 use crate::state::AppState;
@@ -37,6 +38,7 @@ async fn connect(
     State(state): State<AppState>,
     principal: Principal,
     connection: Option<Extension<Connection>>,
+    gate: Option<Extension<Gate>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -56,5 +58,6 @@ async fn connect(
         return Err(ApiError::bad_request("unknown_subprotocol", message).param("Sec-WebSocket-Protocol"));
     }
     let cut = super::events::cut_of(connection);
-    Ok(upgrade.on_upgrade(move |socket| session::run(state, principal, socket, cut)))
+    let caller = session::Caller { state, principal, gate: gate.map(|Extension(gate)| gate) };
+    Ok(upgrade.on_upgrade(move |socket| session::run(caller, socket, cut)))
 }

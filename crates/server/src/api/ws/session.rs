@@ -5,6 +5,7 @@ use super::closing::Closing;
 use super::ops::{self, Asked, Op, Told, WholeMessage};
 use crate::api::{approvals, calls, clients, messages, turns};
 use crate::error::ApiError;
+use crate::gate::Gate;
 use crate::hub::Standing;
 use crate::net::Cut;
 use crate::principal::Principal;
@@ -45,9 +46,11 @@ enum Followed {
 type Following = BoxStream<'static, (TurnId, u64, Followed)>;
 
 /// Who is at the other end, and what may be done for them.
-struct Caller {
-    state: AppState,
-    principal: Principal,
+pub(super) struct Caller {
+    pub state: AppState,
+    pub principal: Principal,
+    /// Counts new turns; absent where no gate is in front.
+    pub gate: Option<Gate>,
 }
 
 struct Session {
@@ -63,11 +66,11 @@ struct Session {
 }
 
 /// Serves one WebSocket to its end.
-pub(super) async fn run(state: AppState, principal: Principal, socket: WebSocket, cut: Arc<Cut>) {
+pub(super) async fn run(caller: Caller, socket: WebSocket, cut: Arc<Cut>) {
     let (sink, incoming) = socket.split();
-    let patience = Duration::from_millis(state.limits.behind_ms_max);
+    let patience = Duration::from_millis(caller.state.limits.behind_ms_max);
     let mut session = Session {
-        caller: Caller { state, principal },
+        caller,
         sink,
         cut,
         patience,
@@ -310,9 +313,12 @@ impl Caller {
     }
 
     async fn start(&self, body: turns::StartTurn) -> Result<(turns::TurnStarted, Viewer), ApiError> {
+        if let Some(gate) = &self.gate {
+            gate.one_more_turn(&self.principal)?;
+        }
         let new = turns::new_turn(&self.state, &self.principal.user, body).await?;
         let started = self.state.hub.start(&self.principal, new).await?;
-        let viewer = self.state.hub.viewer(&self.principal.user, &started.turn_id, From::After(0)).await?;
+        let viewer = self.state.hub.viewer(&self.principal, &started.turn_id, From::After(0)).await?;
         Ok((started.into(), viewer))
     }
 
@@ -321,7 +327,7 @@ impl Caller {
             Some(_) => From::Snapshot,
             None => From::After(wish.after),
         };
-        self.state.hub.viewer(&self.principal.user, &TurnId::new(wish.turn_id.as_str()), from).await
+        self.state.hub.viewer(&self.principal, &TurnId::new(wish.turn_id.as_str()), from).await
     }
 
     async fn approve(&self, of: ops::OfQuestion) -> Result<&'static str, ApiError> {

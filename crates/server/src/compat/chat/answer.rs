@@ -55,7 +55,7 @@ impl Answer {
     ) -> Result<Self, ApiError> {
         let life_line =
             LifeLine { hub: state.hub.clone(), user: principal.user.clone(), turn: Some(turn.clone()) };
-        let viewer = state.hub.viewer(&principal.user, turn, From::After(after)).await?;
+        let viewer = state.hub.viewer(principal, turn, From::After(after)).await?;
         Ok(Self { head, projection, viewer, life_line })
     }
 

@@ -1,0 +1,44 @@
+//! A file of a page that the program carries in itself, with what lets it run nothing but itself. // R: R4
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+/// What a page may do: its own files, and requests to this server.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+pub const HTML: &str = "text/html; charset=utf-8";
+pub const CSS: &str = "text/css; charset=utf-8";
+pub const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// One file.
+pub struct PageFile {
+    pub media_type: &'static str,
+    pub content: &'static str,
+}
+
+impl PageFile {
+    /// The file, or that whoever asks has it already.
+    pub fn answer(&self, asked: &HeaderMap) -> Response {
+        let tag = format!("\"{}\"", blake3::hash(self.content.as_bytes()).to_hex());
+        let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
+        let mut response = match is_known {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => self.content.into_response(),
+        };
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (header::CONTENT_TYPE, self.media_type),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "no-cache"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Ok(tag) = HeaderValue::try_from(tag) {
+            headers.insert(header::ETAG, tag);
+        }
+        response
+    }
+}

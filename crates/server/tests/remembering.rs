@@ -1,0 +1,85 @@
+//! What a user has said should hold: for whom, where, and over a restart. // R: A2, R4, S2
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Events, TestServer, answered};
+use throughline_testkit::{Queue, Script};
+
+/// `turns` turns, each with the same call that writes.
+fn writing(turns: usize) -> Queue {
+    Queue::new((0..turns).flat_map(|_| {
+        [Script::new().call("calendar_add", json!({"title": "tea"})), Script::new().say("Noted.")]
+    }))
+}
+
+/// A turn of this user, in a conversation or in a new one: how often it asked, and its conversation. The question is answered
+/// with `answer`.
+async fn turn(server: &TestServer, user: &str, conversation: Option<&str>, answer: Value) -> (usize, String) {
+    let client = server.client_of(user);
+    let mut body = support::saying("Note it");
+    if let Some(id) = conversation {
+        body["conversation_id"] = json!(id);
+    }
+    let (status, started) = answered(client.post(server.url("/v1/turns")).json(&body)).await;
+    assert_eq!(status, 201, "{started}");
+    let events = client.get(server.url(started["events_url"].as_str().unwrap())).send().await.unwrap();
+    let mut events = Events::of(events);
+    let mut asked = 0;
+    let mut seen = events.until_any(&["approval_request", "stream_end"]).await;
+    while let Some(question) = seen.last().filter(|event| event.name == "approval_request") {
+        asked += 1;
+        let path = format!(
+            "/v1/turns/{}/approvals/{}",
+            started["turn_id"].as_str().unwrap(),
+            question.data["approval_id"].as_str().unwrap()
+        );
+        let (status, said) = answered(client.post(server.url(&path)).json(&answer)).await;
+        assert_eq!(status, 200, "{said}");
+        seen = events.until_any(&["approval_request", "stream_end"]).await;
+    }
+    assert_eq!(seen.last().unwrap().data["status"], "completed");
+    (asked, started["conversation_id"].as_str().unwrap().to_owned())
+}
+
+async fn remembered(server: &TestServer, user: &str, query: &str) -> Vec<Value> {
+    let request = server.client_of(user).get(server.url(&format!("/v1/remembered{query}")));
+    let (status, body) = answered(request).await;
+    assert_eq!(status, 200, "{body}");
+    body["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn what_always_holds_does_so_for_its_user_alone_and_after_a_restart() {
+    let server = TestServer::start_asking(writing(5)).await;
+    let always = json!({"decision": "approve", "remember": {"scope": "always"}});
+    assert_eq!(turn(&server, "ada", None, always.clone()).await.0, 1);
+    assert_eq!(turn(&server, "ada", None, always.clone()).await.0, 0, "in every conversation");
+    let once = json!({"decision": "approve"});
+    assert_eq!(turn(&server, "eve", None, once.clone()).await.0, 1, "another user is asked");
+    assert!(remembered(&server, "eve", "").await.is_empty());
+
+    let server = server.restart().await;
+    let listed = remembered(&server, "ada", "").await;
+    assert_eq!((listed.len(), &listed[0]["answer"]["tool"]), (1, &json!("calendar.add")), "{listed:?}");
+    assert_eq!(turn(&server, "ada", None, once.clone()).await.0, 0);
+    let path = format!("/v1/remembered/{}", listed[0]["number"]);
+    let forget = |user| answered(server.client_of(user).delete(server.url(&path)));
+    assert_eq!(forget("eve").await.0, 404);
+    assert_eq!(forget("ada").await.0, 204);
+    assert_eq!(turn(&server, "ada", None, once).await.0, 1, "taken back");
+}
+
+#[tokio::test]
+async fn what_holds_in_a_conversation_does_so_after_a_restart_and_nowhere_else() {
+    let server = TestServer::start_asking(writing(3)).await;
+    let here = json!({"decision": "approve", "remember": {"scope": "conversation"}});
+    let (asked, conversation) = turn(&server, "ada", None, here).await;
+    assert_eq!(asked, 1);
+    let server = server.restart().await;
+    let once = json!({"decision": "approve"});
+    assert_eq!(turn(&server, "ada", Some(&conversation), once.clone()).await.0, 0);
+    assert_eq!(turn(&server, "ada", None, once).await.0, 1, "another conversation");
+    assert!(remembered(&server, "ada", "").await.is_empty(), "it does not always hold");
+    assert_eq!(remembered(&server, "ada", &format!("?conversation_id={conversation}")).await.len(), 1);
+}
