@@ -19,6 +19,9 @@ use throughline_wire::{
     CallId, CallKind, FinishReason, Media, Seal, Slot, ToolName, UpstreamCallId, UserPart, WireName,
 };
 
+/// What all APIs take as the name of a tool.
+const WIRE_NAME_CHARS_MAX: usize = 64;
+
 /// Each message as its piece of the text, so that a mistake can be told by line.
 type Pieces<'a> = Vec<&'a RawValue>;
 
@@ -192,6 +195,12 @@ fn user_parts(line: usize, content: Content) -> Result<Vec<UserPart>, LineError>
     parts.into_iter().map(part).collect()
 }
 
+/// As every API takes it: no API takes the dots of a tool's own name, and history with one in it could never be sent.
+fn wire_name(name: &str) -> WireName {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    WireName::new(name.chars().take(WIRE_NAME_CHARS_MAX).map(plain).collect::<String>())
+}
+
 fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(80).collect()
@@ -280,7 +289,7 @@ impl Writing {
             Some(id.clone()),
             EventKind::ToolUse {
                 tool_name: ToolName::from(name.as_str()),
-                wire_name: WireName::from(name.as_str()),
+                wire_name: wire_name(name),
                 title: name.clone(),
                 source: "imported".into(),
                 effect: Effect::External,

@@ -21,6 +21,9 @@ pub const VARIABLE: &str = "THROUGHLINE_LOG";
 pub const FALLBACK_VARIABLE: &str = "RUST_LOG";
 /// What is logged if nobody says anything.
 const DEFAULT_FILTER: &str = "info";
+/// A line that cannot be written is lost. Saying so would go to standard error, too, and to write there when nobody reads it any
+/// more (the terminal was closed) is a panic, in whatever was just logging.
+const TELLS_OF_LOST_LINES: bool = false;
 /// Libraries that tell what the network does, which is noise here, and would be endless where logs go over HTTP.
 const QUIET: [&str; 8] = ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
 
@@ -134,8 +137,11 @@ pub fn install(format: LogFormat, redaction: Arc<Redaction>) -> bool {
     match plain {
         true => {
             let ansi = terminal && std::env::var_os("NO_COLOR").is_none();
-            let builder =
-                tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
+            let builder = tracing_subscriber::fmt()
+                .log_internal_errors(TELLS_OF_LOST_LINES)
+                .with_env_filter(filter)
+                .with_ansi(ansi)
+                .with_target(false);
             tracing::subscriber::set_global_default(builder.with_writer(out).finish()).is_ok()
         }
         false => tracing::subscriber::set_global_default(json(filter, out)).is_ok(),
@@ -154,7 +160,12 @@ fn json<W>(filter: EnvFilter, out: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    tracing_subscriber::fmt().with_env_filter(filter).event_format(JsonLine).with_writer(out).finish()
+    tracing_subscriber::fmt()
+        .log_internal_errors(TELLS_OF_LOST_LINES)
+        .with_env_filter(filter)
+        .event_format(JsonLine)
+        .with_writer(out)
+        .finish()
 }
 
 /// What is logged, of what the environment says. A filter that cannot be read counts as none.
