@@ -5,15 +5,15 @@ use crate::log::Durability;
 use crate::records::sealed;
 use sqlx::{PgConnection, Row as _};
 
-/// - `door` counts this batch in the row of the writer's connection. A connection that was given up finds no row and
-///   writes nothing, and whoever takes its row away learns whether the batch was committed.
+/// - `door` counts this batch in the row of the writer's connection. A connection that was given up finds its row marked
+///   and writes nothing, and whoever marks it learns whether the batch was committed.
 /// - `mine` locks the rows of the turns, in their order. A claim waits for it, and it for a claim: what a paused owner
 ///   sends late finds another epoch and is not written.
 /// - How the commit waits for the disk, and the doorbell for other servers, are part of the statement, so that all of it
 ///   is one way to the database and back.
 const APPEND: &str = "
 WITH door AS (
-    UPDATE writer SET batch = $2 WHERE id = $1 RETURNING 1
+    UPDATE writer SET batch = $2 WHERE id = $1 AND NOT fenced RETURNING 1
 ), given AS MATERIALIZED (
     SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::boolean[])
         AS g (n, epoch, first_seq, last_seq, data, ends)

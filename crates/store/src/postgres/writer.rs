@@ -227,11 +227,19 @@ impl Writer {
 
     async fn try_door(&self, groups: &[Group]) -> Result<(Door, Option<HashSet<usize>>), StoreError> {
         let mut db = connect(&self.shared.options).await?;
+        let doubted = self.in_doubt.map(|(id, _)| id).unwrap_or_default();
+        // Of former connections nothing is in doubt any more. The one that is keeps its row until the next time, so that
+        // it can be asked again if this connection breaks, too.
+        sqlx::query("DELETE FROM writer WHERE replica = $1 AND fenced AND id <> $2")
+            .bind(self.shared.replica)
+            .bind(doubted)
+            .execute(&mut db)
+            .await?;
         let mut written = None;
         if let Some((id, batch)) = self.in_doubt {
             // Waits for what that connection still does, and keeps it from doing more.
             let committed: Option<i64> =
-                sqlx::query_scalar("DELETE FROM writer WHERE id = $1 RETURNING batch")
+                sqlx::query_scalar("UPDATE writer SET fenced = TRUE WHERE id = $1 RETURNING batch")
                     .bind(id)
                     .fetch_optional(&mut db)
                     .await?;

@@ -9,11 +9,12 @@ CREATE TABLE replica (
     lease_until TIMESTAMPTZ NOT NULL        -- by the clock of the database
 );
 
--- A connection that appends. Deleting the row fences it off, and says what it has committed last.
+-- A connection that appends. Marking the row fences it off, and says what it has committed last.
 CREATE TABLE writer (
     id      BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     replica INTEGER NOT NULL REFERENCES replica ON DELETE CASCADE,
-    batch   BIGINT  NOT NULL DEFAULT 0
+    batch   BIGINT  NOT NULL DEFAULT 0,
+    fenced  BOOLEAN NOT NULL DEFAULT FALSE
 ) WITH (fillfactor = 10);
 
 CREATE TABLE turn_log (
