@@ -243,6 +243,10 @@ fn every_limit_is_documented_with_its_default() {
     let own = executor.split(", output:").next().unwrap_or_default().to_owned();
     let store = format!("{:?}", SqliteSettings::default());
     let store = store.split(", catalog:").next().unwrap_or_default().to_owned();
+    #[cfg(feature = "postgres")]
+    let postgres = format!("{:?}", throughline::store::PostgresSettings::default());
+    #[cfg(feature = "postgres")]
+    let postgres = postgres.split(", catalog:").next().unwrap_or_default().to_owned();
     let all = [
         ("docs/configuration.md", format!("{:?}", Limits::default())),
         ("docs/configuration.md", format!("{:?}", TurnLimits::default())),
@@ -251,6 +255,8 @@ fn every_limit_is_documented_with_its_default() {
         ("docs/configuration.md", format!("{:?}", Timeouts::default())),
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
         ("docs/configuration.md", store),
+        #[cfg(feature = "postgres")]
+        ("docs/configuration.md", postgres),
         ("docs/configuration.md", format!("{:?}", ServerLimits::default())),
         ("docs/store.md", format!("{:?}", CatalogLimits::default())),
         ("docs/store.md", format!("{:?}", BlobLimits::default())),

@@ -2,6 +2,9 @@
 
 #![cfg(unix)]
 
+#[cfg(feature = "postgres")]
+#[path = "../../store/tests/cluster/mod.rs"]
+mod cluster;
 mod support;
 
 use serde_json::Value;
@@ -251,6 +254,37 @@ fn what_the_greeting_suggests_works_as_it_is_printed() {
     std::fs::remove_file(folder.path().join("data/admin-token")).unwrap();
     let third = Serving::start(folder.path(), &[]);
     assert!(third.greeting.contains("throughline keys create"), "{}", third.greeting);
+}
+
+// R: R3, S1
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_keeps_keys_and_turns_when_the_server_is_killed() {
+    let Some(cluster) = cluster::Cluster::start() else { return };
+    let (folder, url) = (tempfile::tempdir().unwrap(), cluster.fresh());
+    let first = Serving::start(folder.path(), &["--store", &url]);
+    let token = first.token().expect("a key is shown").to_owned();
+    let database = url.rsplit('/').next().unwrap();
+    assert!(
+        first.greeting.contains(&format!("/{database}")) && !first.greeting.contains("tl@"),
+        "{}",
+        first.greeting
+    );
+    let body = r#"{"input":[{"type":"text","text":"Hello"}]}"#;
+    let (status, started) = first.ask("POST", "/v1/turns", Some(&token), body);
+    assert_eq!(status, 201, "{started}");
+    let started: Value = serde_json::from_str(&started).unwrap();
+    let events_url = started["events_url"].as_str().unwrap();
+    let (status, events) = first.get(events_url, Some(&token));
+    assert_eq!((status, events.matches("event: stream_end").count()), (200, 1), "{events}");
+    // Killed, not told to stop.
+    drop(first);
+    let second = Serving::start(folder.path(), &["--store", &url]);
+    assert_eq!(second.token(), None, "the key is known:\n{}", second.greeting);
+    let (status, again) = second.get(events_url, Some(&token));
+    assert_eq!((status, again.matches("event: stream_end").count()), (200, 1), "{again}");
+    assert!(!folder.path().join("data/throughline.db").exists(), "there is no file beside the database");
+    assert_eq!(second.stop(), Some(0));
 }
 
 #[test]

@@ -46,11 +46,12 @@ pub fn no_store(error: &dyn fmt::Display) -> Failure {
     Failure::usage(format!("the store cannot be opened: {error}"), "", "")
 }
 
-/// A store that this program does not have.
+/// A store that this program was built without.
+#[cfg(not(feature = "postgres"))]
 pub fn no_postgres() -> Failure {
     Failure::usage(
         "turns cannot be kept in PostgreSQL by this program",
-        "it has the SQLite store only",
+        "it was built without the feature `postgres`",
         "the path of a file as `url` of [store], or none at all",
     )
 }

@@ -54,7 +54,7 @@ pub async fn run(args: &Serve) -> Ended {
     let upkeep = Upkeep {
         catalog: kept.catalog(),
         blobs: blobs.clone(),
-        backup: Some(kept.backup()),
+        backup: kept.backup(),
         retention: stored.retention_days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
         now: || jiff::Timestamp::now().as_millisecond(),
     };
@@ -86,7 +86,7 @@ pub async fn run(args: &Serve) -> Ended {
         open: server.auth == Auth::Off,
         agents,
         tools: world.app.tools().iter().count(),
-        store: kept.path.display().to_string(),
+        store: kept.store.place(),
         resumed: resumed.turns,
     };
     crate::output::text(&words.serving(&greeting)).map_err(|error| messages::output_failed(&error))?;
