@@ -14,7 +14,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Listens for ever.
 pub(super) async fn listen(shared: Arc<Shared>) {
     // Its own pool of one: the listener holds its connection for good.
-    let one = super::settings::PostgresSettings { connections_max: 1, ..shared.settings };
+    let one = super::settings::PostgresSettings { pool_connections_max: 1, ..shared.settings };
     let pool = super::connection::pool(&shared.options, &one);
     loop {
         let listening = async {

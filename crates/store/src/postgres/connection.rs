@@ -23,7 +23,7 @@ pub(super) fn options(url: &str) -> Result<PgConnectOptions, Error> {
 
 pub(super) fn pool(options: &PgConnectOptions, settings: &PostgresSettings) -> PgPool {
     PgPoolOptions::new()
-        .max_connections(settings.connections_max.max(1))
+        .max_connections(settings.pool_connections_max.max(1))
         .acquire_timeout(settings.connect_wait)
         .connect_lazy_with(options.clone())
 }

@@ -24,7 +24,7 @@ pub struct PostgresSettings {
     /// What may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
     /// Connections beside the three that append, keep the lease and listen. Default 8.
-    pub connections_max: u32,
+    pub pool_connections_max: u32,
     /// How long a query waits for one of them, and opening for the database. Default 10 s.
     pub connect_wait: Duration,
     /// Longest payload of a notification; with more turns in one commit it says "all". Default 7,900: PostgreSQL takes
@@ -45,7 +45,7 @@ impl Default for PostgresSettings {
             ring_bytes_max: 32 << 10,
             tail_records_max: 512,
             queue_bytes_max: 64 << 20,
-            connections_max: 8,
+            pool_connections_max: 8,
             connect_wait: Duration::from_secs(10),
             bell_bytes_max: 7_900,
             catalog: CatalogLimits::default(),
