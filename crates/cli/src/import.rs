@@ -13,7 +13,6 @@ use std::io::{self, Read};
 use std::path::Path;
 use throughline_server::gate::LOCAL_USER;
 use throughline_server::portable::{self, Portable, Said};
-use throughline_store::Catalog;
 
 /// Reads the file and takes in what it holds.
 pub async fn run(args: &Import) -> Ended {
@@ -52,7 +51,7 @@ async fn into_store(kept: &Kept, portable: Portable) -> Result<Value, Failure> {
     let now = Timestamp::now().as_millisecond();
     let taken = portable::take_in(&*kept.log(), &*kept.catalog(), LOCAL_USER, portable, now).await;
     let taken = match taken {
-        Ok(id) => kept.store.conversation(LOCAL_USER, &id).await.map_err(|error| error.to_string()),
+        Ok(id) => kept.catalog().conversation(LOCAL_USER, &id).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     kept.store.close().await;
