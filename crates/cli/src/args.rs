@@ -371,10 +371,13 @@ pub struct Replay {
     #[arg(long, conflicts_with = "at")]
     pub events: bool,
     /// Print the message as it was after this event
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", group = "found")]
     pub at: Option<u64>,
-    /// With --at: the whole message as one JSON object
-    #[arg(long, requires = "at")]
+    /// Decode the kept bytes of the upstreams again, and compare with what was understood then
+    #[arg(long, group = "found", conflicts_with_all = ["from", "speed", "step", "events", "plain"])]
+    pub decode_raw: bool,
+    /// With --at: the whole message as one JSON object; with --decode-raw: the findings
+    #[arg(long, requires = "found")]
     pub json: bool,
     /// Plain text, nothing repainted, even on a terminal
     #[arg(long)]

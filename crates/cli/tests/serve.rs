@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+use throughline_testkit::{Dialect, Queue, Script, Upstream};
 
 /// How long a process may take for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -437,4 +438,105 @@ fn a_running_server_takes_conversations_in_and_they_go_out_from_beside_it() {
         assert!(exported.contains(&line), "the server says the same: {line}\n{exported}");
     }
     assert_eq!(serving.stop(), Some(0));
+}
+
+// R: S5
+#[test]
+fn bytes_of_upstreams_are_kept_and_decoded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let scripts = (0..3).flat_map(|_| {
+        let call = Script::new().say("Let me look. 看看。").call("time_now", serde_json::json!({}));
+        [call, Script::new().say("It is noon.")]
+    });
+    let upstream = runtime.block_on(Upstream::start(Queue::new(scripts))).unwrap();
+    let dialects = [Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Gemini];
+    let upstreams: String = dialects
+        .map(|dialect| {
+            let (name, url) = (dialect.name(), upstream.base_url(dialect));
+            format!("[upstreams.{name}]\ndialect = \"{name}\"\nbase_url = \"{url}\"\n")
+        })
+        .concat();
+    std::fs::write(
+        folder.path().join("throughline.toml"),
+        format!("[store]\nkeep_raw = \"on\"\n[agents.default]\nmodel = \"openai-chat/mock\"\n{upstreams}"),
+    )
+    .unwrap();
+    let serving = Serving::start(folder.path(), &[]);
+    let token = serving.token().expect("a key is shown").to_owned();
+    let mut turns = Vec::new();
+    for dialect in dialects {
+        let model = format!("{}/mock", dialect.name());
+        let body =
+            serde_json::json!({"input": [{"type": "text", "text": "What time is it?"}], "model": model})
+                .to_string();
+        let (status, started) = serving.ask("POST", "/v1/turns", Some(&token), &body);
+        assert_eq!(status, 201, "{started}");
+        let turn = serde_json::from_str::<Value>(&started).unwrap()["turn_id"].as_str().unwrap().to_owned();
+        let ended = serving.says("turn_ended");
+        assert!(ended.contains(&turn) && ended.contains("completed"), "{ended}");
+        turns.push(turn);
+    }
+    // Also what is written behind the turns' backs is there when the server has stopped.
+    assert_eq!(serving.stop(), Some(0));
+    for (turn, dialect) in turns.iter().zip(dialects) {
+        let (done, said, complaint) = run(folder.path(), &["replay", turn, "--decode-raw"]);
+        assert!(done, "{said}{complaint}");
+        assert_eq!(said.matches("✔ the same\n").count(), 2, "two answers of {}: {said}", dialect.name());
+        assert!(said.contains(&format!("step 1, attempt 1  {}/mock", dialect.name())), "{said}");
+    }
+    let plain = tempfile::tempdir().unwrap();
+    let serving = Serving::start(plain.path(), &[]);
+    let token = serving.token().expect("a key is shown").to_owned();
+    serving.ask("POST", "/v1/turns", Some(&token), r#"{"input":[{"type":"text","text":"hello"}]}"#);
+    serving.says("turn_ended");
+    let (done, _, said) = run(plain.path(), &["replay", "--decode-raw"]);
+    assert!(
+        !done && said.contains("no bytes of an upstream are kept") && said.contains("keep_raw"),
+        "{said}"
+    );
+
+    // One letter of what was received is another one.
+    let store = folder.path().join("data/throughline.db");
+    runtime.block_on(plant_a_difference(&store, &turns[0]));
+    let (done, said, _) = run(folder.path(), &["replay", "turn_planted", "--decode-raw"]);
+    assert!(!done && said.contains("✘ different") && said.contains("text @7"), "{said}");
+    assert!(said.contains("- It is noon.") && said.contains("+ It is nOon."), "{said}");
+    let (done, said, _) = run(folder.path(), &["replay", "turn_planted", "--decode-raw", "--json"]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert!(!done && said[1]["outcome"]["different"][0]["at"] == 7, "{said}");
+}
+
+/// The same turn once more, whose upstream said something else.
+async fn plant_a_difference(path: &Path, turn: &str) {
+    use throughline_store::catalog::{NewTurn, RawId, TurnPlace};
+    use throughline_store::{Catalog, Log, SqliteSettings, SqliteStore};
+    let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
+    let store = SqliteStore::open(path, settings).await.unwrap();
+    let user = throughline_server::gate::LOCAL_USER;
+    let row = store.turn(user, turn).await.unwrap().unwrap();
+    let planted = NewTurn {
+        id: "turn_planted".into(),
+        message_id: "m".into(),
+        place: TurnPlace::Alone,
+        idempotency: None,
+        stored: row.stored,
+        agent: row.agent,
+        model: row.model,
+        mode: row.mode,
+        input_text: row.input_text,
+        files: Vec::new(),
+        created_at: 1,
+    };
+    store.create_turn(user, planted).await.unwrap();
+    let epoch = store.claim("turn_planted").await.unwrap().epoch;
+    let records = store.read(turn, 0, 1_000).await.unwrap();
+    store.append("turn_planted", epoch, records.into()).await.unwrap();
+    for kept in store.raw_of_turn(user, turn).await.unwrap() {
+        let bytes = store.raw(user, &kept.id).await.unwrap().unwrap();
+        let bytes = String::from_utf8(bytes).unwrap().replace("noon", "nOon");
+        let id = RawId { turn_id: "turn_planted".into(), ..kept.id };
+        store.append_raw(user, &id, bytes.as_bytes(), 1).await.unwrap();
+    }
+    store.close().await;
 }

@@ -99,6 +99,8 @@ pub(crate) struct Inner {
     pub(crate) clients: Clients,
     pub(crate) own_agents: OwnAgents,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Of every turn, whatever its request says.
+    pub(crate) keep_raw: KeepRaw,
 }
 
 /// What loading a configuration again has changed.

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::driver::{self, COMMANDS_MAX, Origin, World};
 use crate::error::Error;
 use crate::hooks::{TurnEnded, TurnHooks};
-use crate::observer::TurnFacts;
+use crate::observer::{KeepRaw, TurnFacts};
 use crate::offer::{self, Offer};
 use crate::said::Mailbox;
 use crate::stored::{HistoryOf, Prepared, STORED_TURN, StoredTurn};
@@ -100,6 +100,14 @@ impl Throughline {
             nonce: Uuid::now_v7().as_u64_pair().1,
             input: request.input.into_parts(),
         };
+        let keep_raw = match (request.keep_raw, inner.keep_raw) {
+            (KeepRaw::No, KeepRaw::No) => KeepRaw::No,
+            (KeepRaw::Yes, _) | (_, KeepRaw::Yes) => KeepRaw::Yes,
+        };
+        let read_as = match keep_raw {
+            KeepRaw::No => Vec::new(),
+            KeepRaw::Yes => upstreams.iter().map(|upstream| upstream.read_as()).collect(),
+        };
         let stored = StoredTurn {
             v: STORED_TURN,
             start,
@@ -108,7 +116,8 @@ impl Throughline {
             protocol: offer.protocol.map(|_| agent.tool_call.protocol),
             results: agent.tool_call.results,
             user: request.user,
-            keep_raw: request.keep_raw,
+            keep_raw,
+            read_as,
         };
         Ok(Prepared { stored, history: of_conversation, upstreams })
     }

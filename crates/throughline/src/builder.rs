@@ -7,7 +7,7 @@ use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
 use crate::memory::{Everybodys, InMemoryByUser, Memories, Memory};
-use crate::observer::Observer;
+use crate::observer::{KeepRaw, Observer};
 use crate::own_agents::OwnAgents;
 use crate::plan::{Overlay, Plan};
 use crate::prompt;
@@ -40,6 +40,7 @@ pub struct Builder {
     spool: Option<PathBuf>,
     client_grace: Option<Duration>,
     observer: Option<Arc<dyn Observer>>,
+    keep_raw: KeepRaw,
 }
 
 impl Builder {
@@ -218,6 +219,12 @@ impl Builder {
         self
     }
 
+    /// The bytes of upstreams are told to the observer, of every turn. Default: of those that ask for it. R: S5
+    pub fn keep_raw(mut self, keep_raw: KeepRaw) -> Self {
+        self.keep_raw = keep_raw;
+        self
+    }
+
     /// Checks everything and opens nothing: the first connection is made by the first turn.
     ///
     /// # Errors
@@ -258,6 +265,7 @@ impl Builder {
                 own_agents: OwnAgents::default(),
                 clients: Clients::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
                 observer: self.observer,
+                keep_raw: self.keep_raw,
             }),
         })
     }

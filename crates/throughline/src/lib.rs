@@ -33,6 +33,7 @@ mod clock;
 mod closest;
 mod conversation;
 mod decided;
+mod decoded_again;
 mod driver;
 mod error;
 mod hooks;
@@ -58,6 +59,7 @@ pub use clients::{
 };
 pub use conversation::Conversation;
 pub use decided::{CallCancelled, Decided};
+pub use decoded_again::{Again, DecodedAgain, Difference, KeptBytes, KeptExtent, decode_again};
 pub use driver::ToolAnswered;
 pub use error::Error;
 pub use hooks::{TurnEnded, TurnHooks};
@@ -66,7 +68,7 @@ pub use observer::{KeepRaw, ModelCallFacts, ModelMoment, Observer, TurnFacts};
 pub use offer::{Offer, SourceTokens};
 pub use said::{Said, TakenBack};
 pub use secret::Secret;
-pub use stored::{HistoryOf, Prepared, STORED_TURN, StoredTurn};
+pub use stored::{HistoryOf, Prepared, ReadAs, STORED_TURN, StoredTurn};
 pub use turn::{Accepted, Turn, TurnControl};
 pub use upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use throughline_engine::{
     Beside, ConversationId, Event, MessageId, OnInterrupted, Out, Seq, TurnId, TurnSetup, TurnStart,
 };
-use throughline_wire::Message;
 use throughline_wire::text::{self, CallFormat, ResultRole, TextCalls};
+use throughline_wire::{Dialect, Message, Profile};
 
 /// Version of [`StoredTurn`] that this release writes. It reads all that are lower.
 pub const STORED_TURN: u32 = 1;
@@ -47,6 +47,18 @@ pub struct StoredTurn {
     /// Whether the raw bytes of its upstreams are given to the observer.
     #[serde(default)]
     pub keep_raw: KeepRaw,
+    /// How the replies of `setup.upstreams` are read, one for each; empty if nobody keeps their bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_as: Vec<ReadAs>,
+}
+
+/// How the replies of an upstream are read: with their bytes, enough to decode them again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadAs {
+    /// How it is spoken to.
+    pub dialect: Dialect,
+    /// Its quirks.
+    pub profile: Profile,
 }
 
 /// Where the history of a stored turn is.

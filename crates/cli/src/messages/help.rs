@@ -174,10 +174,12 @@ Examples:
   throughline replay TURN --at 12              the message as it was after event 12; --json for its fold
   throughline ask --events \"…\" > turn.jsonl
   throughline replay --from turn.jsonl         a turn that is in no store
+  throughline replay TURN --decode-raw         the upstreams' bytes, decoded again and compared: keep_raw in [store]
 
 A server may run meanwhile: its store is only looked into.
 
-Exit code: 0; 1 for wrong arguments or unreadable input; 130 if it was left before its end.";
+Exit code: 0; 1 for wrong arguments or unreadable input; 2 if bytes are now understood otherwise; 130 if it was left
+before its end.";
 
 /// Long help of `history`.
 pub const HISTORY_HELP: &str = "\

@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use crate::plain::short;
 use std::fmt;
 use std::path::Path;
+use throughline::{Again, DecodedAgain};
 use throughline_server::portable::LineError;
 use throughline_store::StoreError;
 
@@ -116,7 +117,40 @@ pub fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Fa
     )
 }
 
+/// Nobody kept the bytes.
+pub fn replay_nothing_kept(turn: &str) -> Failure {
+    let remedy = "keep_raw = \"on\" in [store] keeps those of the turns to come";
+    Failure::usage(format!("no bytes of an upstream are kept of turn `{turn}`"), "", remedy)
+}
+
+/// What is needed to read the bytes is not understood.
+pub fn replay_unknown_turn(turn: &str, why: &dyn fmt::Display) -> Failure {
+    Failure::usage(format!("turn `{turn}` cannot be decoded again"), why.to_string(), "")
+}
+
 impl Words {
+    /// One answer of an upstream, decoded again.
+    pub fn decoded_again(self, again: &DecodedAgain) -> String {
+        let DecodedAgain { step, attempt, upstream, model, bytes, outcome } = again;
+        let outcome = match (outcome, self.0) {
+            (Again::Same, Lang::English) => "✔ the same",
+            (Again::Same, Lang::Chinese) => "✔ 相同",
+            (Again::SameSoFar, Lang::English) => "✔ the same as far as it goes",
+            (Again::SameSoFar, Lang::Chinese) => "✔ 现有部分相同",
+            (Again::Different(_), Lang::English) => "✘ different (- then, + now)",
+            (Again::Different(_), Lang::Chinese) => "✘ 不同（- 当时，+ 现在）",
+            (Again::NotInTheLog, Lang::English) => "✘ the log has no such call",
+            (Again::NotInTheLog, Lang::Chinese) => "✘ 日志中没有这次调用",
+            (Again::HowUnknown, Lang::English) => "✘ not kept how it is to be read",
+            (Again::HowUnknown, Lang::Chinese) => "✘ 没有保存解码方式",
+        };
+        let who = short(&format!("{upstream}/{model}"));
+        match self.0 {
+            Lang::English => format!("step {step}, attempt {attempt}  {who}  {bytes} bytes  {outcome}\n"),
+            Lang::Chinese => format!("步骤 {step}，第 {attempt} 次  {who}  {bytes} 字节  {outcome}\n"),
+        }
+    }
+
     /// A conversation was taken in.
     pub fn imported(self, id: &str, title: &str, turns: usize) -> String {
         let (title, s) = (short(title), if turns == 1 { "" } else { "s" });

@@ -1,5 +1,6 @@
 //! `throughline replay`: every screen of a past turn again, drawn by the chat's own renderer from the turn's log. R: S5
 
+mod decode_raw;
 mod player;
 mod screen;
 mod source;
@@ -19,6 +20,9 @@ use throughline_engine::fold::Message;
 pub async fn run(args: &Replay) -> Ended {
     let words = Words(Lang::of_environment());
     let speed = args.speed.as_deref().map(Speed::parse).transpose()?;
+    if args.decode_raw {
+        return decode_raw::run(args, words);
+    }
     let events = source::events(args)?;
     if let Some(seq) = args.at {
         return at(&events, seq, args.json, words);

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::messages;
 use crate::serve::store::file_of;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use throughline_engine::Event;
 use throughline_store::StoreError;
 use throughline_store::sqlite::SqliteOnlooker;
@@ -32,8 +32,13 @@ pub fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
     }
 }
 
-/// Out of the store, which a server may be writing. Without a turn the latest one is meant.
 fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
+    let (store, file, turn) = turn(args)?;
+    logged(&store, &file, &turn)
+}
+
+/// The store, which a server may be writing, and the turn in it that is meant: without a name the latest one.
+pub fn turn(args: &Replay) -> Result<(SqliteOnlooker, PathBuf, String), Failure> {
     let file = file_of(args.store.as_deref())?;
     let failed = |error: StoreError| messages::store_unreadable(&file, &error);
     let store = SqliteOnlooker::open(&file).map_err(failed)?;
@@ -44,11 +49,16 @@ fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
             None => return Err(messages::store_empty(&file)),
         },
     };
-    let records = store.records(&turn).map_err(failed)?;
-    let Some(records) = records else {
+    Ok((store, file, turn))
+}
+
+/// The events of a turn of the store.
+pub fn logged(store: &SqliteOnlooker, file: &Path, turn: &str) -> Result<Vec<Event>, Failure> {
+    let failed = |error: StoreError| messages::store_unreadable(file, &error);
+    let Some(records) = store.records(turn).map_err(failed)? else {
         let latest = store.latest(LATEST_SHOWN).map_err(failed)?;
         let latest: Vec<String> = latest.into_iter().map(|turn| turn.id).collect();
-        return Err(messages::no_such_turn(&turn, &file, &latest));
+        return Err(messages::no_such_turn(turn, file, &latest));
     };
     let mut events = Vec::with_capacity(records.len());
     for record in records {

@@ -16,8 +16,8 @@ use place::Note;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Kept;
-use throughline::Approval;
 use throughline::config::{Auth, Settings, Switch};
+use throughline::{Approval, KeepRaw};
 use throughline_server::gate::FirstKey;
 use throughline_server::hub::MERGE_AFTER;
 use throughline_server::memories::CatalogMemories;
@@ -26,6 +26,9 @@ use throughline_server::telemetry::{self, CallHistory, Redaction, StoreFigures, 
 use throughline_server::upkeep::Upkeep;
 use throughline_server::{AppState, Gate, Served, Server, router};
 use tokio_util::task::AbortOnDropHandle;
+
+/// How long the history of calls may take to be written when the server ends.
+const HISTORY_MAX: Duration = Duration::from_secs(2);
 
 /// Serves until somebody wants it to stop.
 pub async fn run(args: &Serve) -> Ended {
@@ -42,8 +45,10 @@ pub async fn run(args: &Serve) -> Ended {
     let agents = agents(&settings);
     let memories = Arc::new(CatalogMemories::new(kept.catalog()));
     let (log, observer) = (kept.log(), telemetry.clone());
+    let keep_raw = if stored.keep_raw == Switch::On { KeepRaw::Yes } else { KeepRaw::No };
     let world = World::open_with(&args.choice, settings, |builder| {
-        let builder = builder.approval(Approval::Ask).observer(observer).memories(memories);
+        let builder =
+            builder.approval(Approval::Ask).observer(observer).memories(memories).keep_raw(keep_raw);
         #[cfg(feature = "bench")]
         let (builder, log) = (builder.tools(bench::tools()), bench::log(log));
         builder.log(log)
@@ -101,9 +106,13 @@ pub async fn run(args: &Serve) -> Ended {
         hub.drain(time).await;
     };
     let _upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.clone().upkeep()));
-    let routes = router(state).merge(telemetry::routes(telemetry, Some(figures(&kept))));
+    let routes = router(state).merge(telemetry::routes(telemetry.clone(), Some(figures(&kept))));
     let served = bound.serve(gate.around(routes), wishes, drain).await;
     world.app.stop().await;
+    if let Some(history) = telemetry.history() {
+        // A store that has failed will not take it, and the log has it all.
+        let _ = tokio::time::timeout(HISTORY_MAX, history.flushed()).await;
+    }
     kept.store.close().await;
     Ok(match served {
         Served::Drained => Exit::Done,

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::driver::CallWatch;
 use crate::error::Error;
 use crate::observer::ModelMoment;
+use crate::stored::ReadAs;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::Once;
@@ -285,6 +286,11 @@ impl UpstreamClient {
             .body(body)
             .build()
             .map_err(|error| unsendable(error.to_string()))
+    }
+
+    /// How its replies are read.
+    pub(crate) fn read_as(&self) -> ReadAs {
+        ReadAs { dialect: self.upstream.dialect, profile: self.profile() }
     }
 
     fn profile(&self) -> Profile {
