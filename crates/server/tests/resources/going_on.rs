@@ -1,11 +1,38 @@
-//! What the model is told in a turn that goes on from something: a file. // R: T12
+//! What the model is told in a turn that goes on from something: an import, a branch, a file. // R: S4, T12
 
-use super::{post, server, turn};
+use super::{conversation, get, post, server, turn};
 use serde_json::{Value, json};
 
 /// The last thing that the upstream was asked, as text.
 fn told(server: &super::TestServer) -> String {
     server.upstream.requests().last().unwrap().body["messages"].to_string()
+}
+
+/// A turn that says this, and which of these words the model was told, in the order in which they are named.
+async fn tells(server: &super::TestServer, more: Value, words: [&str; 5]) -> Vec<bool> {
+    let before = server.upstream.requests().len();
+    turn(server, "And now?", more).await;
+    let first = &server.upstream.requests()[before];
+    let told = first.body["messages"].to_string();
+    assert!(!told.contains("test.echo"), "no API takes a name with a dot: {told}");
+    words.iter().map(|word| told.contains(word)).collect()
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_from_what_was_imported_and_only_from_its_own_branch() {
+    let server = server().await;
+    let (id, turns) = conversation(&server).await;
+    let words = ["What does Paris say?", "Paris says hello.", "And Rome?", "And Oslo?", "And now?"];
+    let tells = async |more| tells(&server, more, words).await;
+    // The branch that was last gone on with.
+    assert_eq!(tells(json!({"conversation_id": id})).await, [true, true, false, true, true]);
+    let (rome, paris) = (&turns[1], &turns[0]);
+    let at = |parent: Value| json!({"conversation_id": id, "parent_id": parent});
+    assert_eq!(tells(at(json!(rome))).await, [true, true, true, false, true], "another branch");
+    assert_eq!(tells(at(json!(paris))).await, [true, true, false, false, true], "an edit");
+    assert_eq!(tells(at(Value::Null)).await, [false, false, false, false, true], "begun anew");
+    let tree = get(&server, &format!("/v1/conversations/{id}")).await;
+    assert_eq!(tree["tree"].as_array().unwrap().len(), 7, "{tree}");
 }
 
 #[tokio::test]
