@@ -23,6 +23,7 @@
 pub mod blobs;
 pub mod catalog;
 mod error;
+pub mod failpoint;
 mod log;
 mod memory;
 #[cfg(feature = "postgres")]

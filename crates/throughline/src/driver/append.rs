@@ -9,6 +9,7 @@ use throughline_engine::{
     Append, Beside, Effect, Event, EventKind, OnInterrupted, Out, Outbox, Turn, TurnId, TurnSetup, TurnStart,
 };
 use throughline_store as store;
+use throughline_store::failpoint::OnItsWay;
 use throughline_store::{Durability, Epoch, Log, LogError, Record};
 use throughline_wire::CallId;
 use tokio::time::{Duration, Instant};
@@ -44,7 +45,13 @@ impl Appender {
         let (log, turn, epoch) = (self.log.clone(), self.turn.clone(), self.epoch);
         let batch = batch(append, &mut self.effects);
         self.since = Instant::now();
-        self.under_way = Some(Box::pin(async move { log.append(&turn, epoch, batch?).await.map(|_ack| ()) }));
+        self.under_way = Some(Box::pin(async move {
+            let batch = batch?;
+            let on_its_way = OnItsWay::of(&batch);
+            log.append(&turn, epoch, batch).await?;
+            on_its_way.arrived();
+            Ok(())
+        }));
     }
 
     /// The append under way is durable, or refused; never, if none is.

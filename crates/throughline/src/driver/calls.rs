@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::{Input, OfferedTool, ToolAnswer, ToolQuestion, TurnId, TurnLimits};
+use throughline_store::failpoint;
 use throughline_tools::{Asker, Executor, Registry, ToolCall};
 use throughline_wire::{Arguments, CallId, Outcome, ToolName};
 use tokio::sync::{mpsc, oneshot};
@@ -92,7 +93,10 @@ impl RunningTools {
                     let _ = report.send(Report::Progress(input)).await;
                 }
             };
-            executor.run(&registry, job, on_progress).await
+            failpoint::reach("tool_begins");
+            let outcome = executor.run(&registry, job, on_progress).await;
+            failpoint::reach("tool_done");
+            outcome
         });
         self.running.insert(handle.id(), Running { call, attempt, cancel });
     }

@@ -44,6 +44,7 @@ use throughline_engine::{
     QueuedMessage, Remembered, ToolAnswer, Turn, TurnId, TurnSetup, TurnStart, UpstreamFailure,
     UserMessageId, Verdict,
 };
+use throughline_store::failpoint::{self, Rule};
 use throughline_store::{Claim, Log, LogError};
 use throughline_tools::{Executor, Registry};
 use throughline_wire::CallId;
@@ -318,12 +319,25 @@ impl Driver {
         let mut further = VecDeque::new();
         while let Some(input) = next {
             self.machine.apply(input, self.clock.now(), &mut self.out);
+            if failpoint::leaves_out(Rule::IntentFirst) {
+                further.extend(self.start_tools_at_once());
+            }
             further.extend(self.outbox.push(&mut self.out));
             for action in self.outbox.ready() {
                 further.extend(self.perform(action));
             }
             next = further.pop_front();
         }
+    }
+
+    /// What a test does that wants to see what becomes of tools without an intent.
+    fn start_tools_at_once(&mut self) -> Vec<Input> {
+        let actions = std::mem::take(&mut self.out.actions);
+        let is_start = |action: &Action| matches!(action, Action::StartTool { .. });
+        let (starts, others) = actions.into_iter().partition(is_start);
+        self.out.actions = others;
+        let starts: Vec<Action> = starts;
+        starts.into_iter().filter_map(|start| self.perform(start)).collect()
     }
 
     /// What the machine yielded at its beginning.
@@ -347,6 +361,7 @@ impl Driver {
     fn perform(&mut self, action: Action) -> Option<Input> {
         match action {
             Action::CallModel { step, attempt, upstream, request } => {
+                failpoint::reach("model_call");
                 let Some(Some(client)) = self.upstreams.get(upstream) else {
                     let failure = UpstreamFailure {
                         kind: FailureKind::Unsendable,

@@ -1,0 +1,121 @@
+//! The server is killed with `kill -9` and started again while turns run and people watch them. R: S2, S3, R3
+//!
+//! Whatever happens, each viewer sees each event once and in order, no tool that changes something runs twice, and a call
+//! whose end nobody knows is called `unknown`. The short forms run with all tests; `THROUGHLINE_CHAOS=long` makes them the
+//! proof of `cargo xtask verify --only chaos`.
+
+#![cfg(unix)]
+
+mod check;
+mod ledger;
+mod model;
+mod server;
+mod viewer;
+mod world;
+
+use check::Broken;
+use server::{Place, Server};
+use std::time::Duration;
+use world::World;
+
+/// The nine places between "arguments complete" and the end of a turn.
+const PLACES: [&str; 9] = [
+    "durable:tool_input",
+    "appending:tool_start",
+    "durable:tool_start",
+    "tool_begins",
+    "tool_done",
+    "appending:tool_result",
+    "durable:tool_result",
+    "model_call",
+    "appending:stream_end",
+];
+
+fn is_long() -> bool {
+    std::env::var("THROUGHLINE_CHAOS").is_ok_and(|form| form == "long")
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+// R: S2, S3
+#[test]
+fn killed_at_each_of_nine_places_the_message_goes_on() {
+    let times = if is_long() { 20 } else { 1 };
+    runtime().block_on(async {
+        let mut world = World::new().await;
+        let mut deaths = 0;
+        for place in PLACES {
+            for time in 1..=times {
+                // A turn passes most places five times, with tools of four kinds.
+                let nth = if place == "appending:stream_end" { 1 } else { 1 + (time - 1) % 4 };
+                let server = Server::start(&world, Some(Place { name: place, nth }), None).await;
+                let turn = world.begin_turn().await;
+                assert!(server.dies().await, "nothing was killed at {place}:{nth}");
+                deaths += 1;
+                let server = Server::start(&world, None, None).await;
+                world.seen_to_its_end(turn).await;
+                server.kill().await;
+            }
+        }
+        let told = world.check().unwrap_or_else(|broken| panic!("{broken}"));
+        println!("nine places, {times} times each: {deaths} deaths, {told}");
+    });
+}
+
+// R: S2, S3
+#[test]
+fn killed_at_random_under_load_no_viewer_loses_an_event() {
+    let (kills, at_once) = if is_long() { (200, 50) } else { (4, 8) };
+    runtime().block_on(async {
+        let told = random_kills(kills, at_once, None).await.unwrap_or_else(|broken| panic!("{broken}"));
+        println!("{kills} kills, {at_once} turns at a time: {told}");
+    });
+}
+
+// R: S2
+#[test]
+fn the_test_notices_that_events_are_shown_before_they_are_logged() {
+    must_be_noticed("log_first", |broken| matches!(broken, Broken::Events(_)));
+}
+
+// R: S3
+#[test]
+fn the_test_notices_that_tools_start_without_an_intent() {
+    must_be_noticed("intent_first", |broken| matches!(broken, Broken::Effects(_)));
+}
+
+/// Without this rule, the same runs must fail, and for the right reason.
+fn must_be_noticed(rule: &'static str, right: fn(&Broken) -> bool) {
+    runtime().block_on(async {
+        match random_kills(12, 8, Some(rule)).await {
+            Ok(told) => panic!("without {rule} nothing was noticed: {told}"),
+            Err(broken) => assert!(right(&broken), "without {rule}, this was noticed: {broken}"),
+        }
+    });
+}
+
+/// Turns run `at_once`, the server is killed so often, then everything is seen to its end and checked.
+async fn random_kills(
+    kills: u32,
+    at_once: usize,
+    left_out: Option<&'static str>,
+) -> Result<check::Told, Broken> {
+    let mut world = World::new().await;
+    let mut random = world::Random::new(0x5eed);
+    let mut server = Server::start(&world, None, left_out).await;
+    for _ in 0..kills {
+        world.keep_running(at_once).await;
+        // How long a server lives is what is drawn here; nothing waits for it.
+        tokio::time::sleep(Duration::from_millis(random.between(30, 900))).await;
+        server.kill().await;
+        if let Some(broken) = world.check_so_far() {
+            return Err(broken);
+        }
+        server = Server::start(&world, None, left_out).await;
+    }
+    world.all_seen_to_their_end().await;
+    server.kill().await;
+    world.check()
+}

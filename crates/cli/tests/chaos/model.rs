@@ -1,0 +1,42 @@
+//! A model that answers each turn the same way, however often it is asked, and tools that leave a trace outside.
+
+use serde_json::json;
+use throughline_testkit::{Pace, Script, Seen};
+
+/// The tools, and what they may do: name, effect, whether they may run twice.
+pub const TOOLS: [(&str, &str, Again); 4] = [
+    ("look", "read", Again::May),
+    ("set", "idempotent", Again::May),
+    ("write", "write", Again::MustNot),
+    ("send", "external", Again::MustNot),
+];
+
+/// Whether a tool may run again after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    May,
+    MustNot,
+}
+
+/// What the last step says.
+pub const LAST_WORDS: &str = "That was all of it.";
+
+/// Three steps: look, set and write; then send and write once more; then the last words.
+pub fn reply(seen: &Seen) -> Script {
+    let turn = seen.user_text().split_whitespace().last().unwrap_or_default().to_owned();
+    let call = |script: Script, tool: &str, number: u32| {
+        script.call(format!("ledger_{tool}"), json!({ "key": format!("{turn}-{tool}-{number}") }))
+    };
+    let script = match seen.answered().len() {
+        0 => {
+            let script = Script::new().say("First I look at it, and then I write it down, as one does. ");
+            call(call(call(script, "look", 1), "set", 1), "write", 1)
+        }
+        1..=3 => {
+            let script = Script::new().say("That went well enough; now it is sent, and noted once more. ");
+            call(call(script, "send", 1), "write", 2)
+        }
+        _ => Script::new().say(LAST_WORDS),
+    };
+    script.paced(Pace { tokens_per_second: Some(60.0), chunk_chars: None, fragment_chars: None })
+}

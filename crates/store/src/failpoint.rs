@@ -1,0 +1,117 @@
+//! Places at which a test lets the process die, and rules that a test leaves out to see itself fail. R: S2, S3
+//!
+//! Without the feature `failpoints` nothing of this is in a program: every function is empty, every rule holds.
+//!
+//! - `THROUGHLINE_DIE_AT=durable:tool_start:3`: the process is gone, without a word to anyone, when it comes by this place
+//!   for the third time. Places are `appending:KIND` (a batch with an event of this kind is on its way to the log),
+//!   `durable:KIND` (the log has just acknowledged it), and the names in the driver.
+//! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`Rule`].
+
+use crate::log::Batch;
+
+/// A rule that keeps the promises of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// `log_first`: nothing is shown before it is committed.
+    LogFirst,
+    /// `intent_first`: no tool starts before the log has acknowledged that it will.
+    IntentFirst,
+}
+
+/// The process comes by this place.
+#[inline]
+pub fn reach(place: &str) {
+    #[cfg(feature = "failpoints")]
+    on::reach(place, "");
+    #[cfg(not(feature = "failpoints"))]
+    let _ = place;
+}
+
+/// Whether a test wants to see what happens without a rule.
+#[inline]
+pub fn leaves_out(rule: Rule) -> bool {
+    #[cfg(feature = "failpoints")]
+    return on::left_out() == Some(rule);
+    #[cfg(not(feature = "failpoints"))]
+    {
+        let _ = rule;
+        false
+    }
+}
+
+/// A batch on its way to the log: one place for each kind in it, now and when it is durable.
+#[derive(Debug, Default)]
+pub struct OnItsWay {
+    #[cfg(feature = "failpoints")]
+    kinds: Vec<std::borrow::Cow<'static, str>>,
+}
+
+impl OnItsWay {
+    /// It is handed to the log.
+    #[inline]
+    pub fn of(batch: &Batch) -> Self {
+        #[cfg(feature = "failpoints")]
+        {
+            let kinds: Vec<_> = batch.records.iter().map(|record| record.kind.clone()).collect();
+            kinds.iter().for_each(|kind| on::reach("appending", kind));
+            Self { kinds }
+        }
+        #[cfg(not(feature = "failpoints"))]
+        {
+            let _ = batch;
+            Self {}
+        }
+    }
+
+    /// The log has acknowledged it, and nobody has acted on that yet.
+    #[inline]
+    pub fn arrived(self) {
+        #[cfg(feature = "failpoints")]
+        self.kinds.iter().for_each(|kind| on::reach("durable", kind));
+    }
+}
+
+#[cfg(feature = "failpoints")]
+mod on {
+    use super::Rule;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    struct Point {
+        place: String,
+        kind: String,
+        /// How often the process still comes by and lives.
+        left: AtomicU64,
+    }
+
+    pub fn reach(place: &str, kind: &str) {
+        static POINT: OnceLock<Option<Point>> = OnceLock::new();
+        let Some(point) = POINT.get_or_init(|| read(&std::env::var("THROUGHLINE_DIE_AT").ok()?)) else {
+            return;
+        };
+        if point.place == place && point.kind == kind && point.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            std::process::abort();
+        }
+    }
+
+    /// `place[:kind][:count]`
+    fn read(text: &str) -> Option<Point> {
+        let mut parts: Vec<&str> = text.split(':').collect();
+        let count = parts.last().and_then(|last| last.parse::<u64>().ok());
+        if count.is_some() {
+            parts.pop();
+        }
+        let left = AtomicU64::new(count.unwrap_or(1).saturating_sub(1));
+        let kind = parts.get(1).copied().unwrap_or_default().to_owned();
+        Some(Point { place: (*parts.first()?).to_owned(), kind, left })
+    }
+
+    pub fn left_out() -> Option<Rule> {
+        static RULE: OnceLock<Option<Rule>> = OnceLock::new();
+        *RULE.get_or_init(|| match std::env::var("THROUGHLINE_LEAVES_OUT").ok()?.as_str() {
+            "log_first" => Some(Rule::LogFirst),
+            "intent_first" => Some(Rule::IntentFirst),
+            _ => None,
+        })
+    }
+}
