@@ -104,10 +104,8 @@ impl HttpBody for Bounded {
             if self.read > self.bounds.bytes_max {
                 return self.broken(TOO_LARGE);
             }
-            if let Some(max) = self.bounds.depth_max {
-                if self.depth.over(data, max) {
-                    return self.broken(TOO_DEEP);
-                }
+            if self.bounds.depth_max.is_some_and(|max| self.depth.over(data, max)) {
+                return self.broken(TOO_DEEP);
             }
         }
         Poll::Ready(frame)

@@ -213,10 +213,10 @@ impl KeyRing {
     async fn find(&self, key_id: &str) -> Result<Option<KeyRow>, ApiError> {
         let now = Instant::now();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(key_id).cloned();
-        if let Some((row, at)) = seen {
-            if now.duration_since(at) < BELIEVED {
-                return Ok(Some(row));
-            }
+        if let Some((row, at)) = seen
+            && now.duration_since(at) < BELIEVED
+        {
+            return Ok(Some(row));
         }
         let row = self.keys.key(key_id).await.map_err(unreadable)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -99,10 +99,10 @@ impl Sites {
             return true;
         }
         // A literal address cannot be rebound; it has to be this machine's all the same.
-        if let Some(ip) = literal(&name) {
-            if ip.is_loopback() || local.is_some_and(|local| local.to_canonical() == ip) {
-                return true;
-            }
+        if let Some(ip) = literal(&name)
+            && (ip.is_loopback() || local.is_some_and(|local| local.to_canonical() == ip))
+        {
+            return true;
         }
         self.hosts.iter().any(|ours| match split(ours) {
             Some((ours, Some(wanted))) => ours == name && port == Some(wanted),

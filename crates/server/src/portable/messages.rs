@@ -305,7 +305,8 @@ impl Writing {
         let text = if call.function.arguments.trim().is_empty() { "{}" } else { &call.function.arguments };
         let input = match serde_json::from_str::<Value>(text) {
             Ok(arguments) => ToolInput {
-                text: (arguments.to_string() != text).then(|| text.to_owned()),
+                // The text is kept when it is not what the value would be written as.
+                text: (arguments.to_string().as_str() != text).then(|| text.to_owned()),
                 seal: Some(Seal::Explicit),
                 ..ToolInput::edited(&arguments)
             },
