@@ -106,6 +106,9 @@ pub fn all(ground: &Ground, subject: &Subject, sizes: &Sizes) -> Result<Vec<Valu
     let peak = active["target_rss_mib"][1].as_f64().unwrap_or(f64::NAN) * 1024.0;
     active["kib_a_stream"] = ((peak - before) / n as f64).into();
     keep("active", active);
+    running.stop()?;
+    // What the streams before have freed would be taken again, and nothing would seem to be needed.
+    let running = subject.start()?;
     keep("idle", idle(subject, &running, sizes.idle_streams)?);
     running.stop()?;
     keep("restart", restart(ground, subject, sizes.stored_turns)?);
