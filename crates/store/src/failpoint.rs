@@ -5,6 +5,8 @@
 //! - `THROUGHLINE_DIE_AT=durable:tool_start:3`: the process is gone, without a word to anyone, when it comes by this place
 //!   for the third time. Places are `appending:KIND` (a batch with an event of this kind is on its way to the log),
 //!   `durable:KIND` (the log has just acknowledged it), and the names in the driver.
+//! - `THROUGHLINE_DIES_AFTER_MS=300`: not at once but after so long, in which whoever came by there stands still, and others
+//!   go on: a disk that hangs before the machine dies.
 //! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`Rule`].
 
 use crate::log::Batch;
@@ -90,6 +92,8 @@ mod on {
             return;
         };
         if point.place == place && point.kind == kind && point.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            let ms = std::env::var("THROUGHLINE_DIES_AFTER_MS").ok().and_then(|ms| ms.parse().ok());
+            std::thread::sleep(std::time::Duration::from_millis(ms.unwrap_or(0)));
             std::process::abort();
         }
     }

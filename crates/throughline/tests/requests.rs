@@ -5,7 +5,7 @@
 mod world;
 
 use serde_json::{Value, json};
-use throughline::wire::{Arguments, Call, ClosedStep, Message, Outcome, Output, Settings, UserPart};
+use throughline::wire::{Arguments, Call, ClosedStep, Dialect, Message, Outcome, Output, Settings, UserPart};
 use throughline::{Throughline, TurnRequest};
 use throughline_testkit::{Queue, Script, Upstream};
 use world::{DIALECTS, at};
@@ -23,6 +23,16 @@ fn call() -> Message {
     Message::Step(ClosedStep { calls, ..ClosedStep::default() })
 }
 
+/// A field of the dialect that we do not write by ourselves.
+fn wish(dialect: Dialect) -> (&'static str, Value) {
+    match dialect {
+        Dialect::Anthropic => ("metadata", json!({"user_id": "ada"})),
+        Dialect::Gemini => ("cachedContent", json!("cachedContents/1")),
+        Dialect::Ollama => ("keep_alive", json!("5m")),
+        _ => ("user", json!("ada")),
+    }
+}
+
 #[tokio::test]
 async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
     for dialect in DIALECTS {
@@ -33,7 +43,8 @@ async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
             .prompt("You are short.")
             .build()
             .unwrap();
-        let extra: Value = json!({"user_wish": 1});
+        let (field, value) = wish(dialect.0);
+        let extra: Value = json!({ field: value });
         let request = TurnRequest {
             history: vec![Message::User(vec![UserPart::Text { text: "Weather?".into() }]), call()],
             instructions: Some("Speak like a pirate.".into()),
@@ -46,9 +57,9 @@ async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
         };
         let message = app.start(request).await.unwrap().finish().await;
 
-        assert_eq!(message.text(), "It rains.");
+        assert_eq!(message.text(), "It rains.", "{dialect:?}: {:?}", message.error);
         let seen = server.requests().remove(0);
-        assert_eq!(seen.body["user_wish"], 1, "{dialect:?}");
+        assert_eq!(seen.body[field], value, "{dialect:?}");
         assert!(seen.body.to_string().contains("0.25"), "{dialect:?}");
         assert_eq!(
             seen.instructions.as_deref(),

@@ -123,9 +123,19 @@ fn calls(name: &str, events: &[Value], ledger: &Ledger, told: &mut Told) -> Resu
     let mut keys: HashMap<&str, &str> = HashMap::new();
     let mut ends: HashMap<&str, &str> = HashMap::new();
     let mut done: HashMap<&str, u32> = HashMap::new();
+    let mut steps: HashMap<&str, &Value> = HashMap::new();
+    // Calls of a reply that died with the server are asked for anew; nobody needs to run them again.
+    let taken_back: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "block_superseded")
+        .map(|event| &event["step"])
+        .collect();
     for event in events {
         let Some(call) = event["tool_id"].as_str() else { continue };
         match event["type"].as_str().unwrap_or_default() {
+            "tool_use" => {
+                steps.insert(call, &event["step"]);
+            }
             "tool_input" => {
                 if let Some(key) = event["arguments"]["key"].as_str() {
                     keys.insert(call, key);
@@ -161,8 +171,17 @@ fn calls(name: &str, events: &[Value], ledger: &Ledger, told: &mut Told) -> Resu
         if *status == "success" && happened == 0 {
             return Err(Broken::Effects(format!("{name}: {key} succeeded and was never done")));
         }
-        if *status == "unknown" && !must_not {
-            return Err(Broken::Effects(format!("{name}: {key} could have run again, and is unknown")));
+        let is_taken_back = steps.get(call).is_some_and(|step| taken_back.contains(step));
+        if *status == "unknown" && !must_not && !is_taken_back {
+            let story: Vec<String> = events
+                .iter()
+                .filter(|event| !matches!(event["type"].as_str(), Some("content_delta" | "tool_input_delta")))
+                .map(|event| {
+                    format!("{} {} {} {}", event["seq"], event["type"], event["block"], event["status"])
+                })
+                .collect();
+            let what = format!("{key} could have run again, and is unknown:\n{}", story.join("\n"));
+            return Err(Broken::Effects(what));
         }
     }
     // Whatever was done is told: as done, or as not known.

@@ -41,7 +41,8 @@ impl Server {
             command.env("THROUGHLINE_DIE_AT", format!("{name}:{nth}"));
         }
         if let Some(rule) = left_out {
-            command.env("THROUGHLINE_LEAVES_OUT", rule);
+            // What was begun too early has time to happen.
+            command.env("THROUGHLINE_LEAVES_OUT", rule).env("THROUGHLINE_DIES_AFTER_MS", "300");
         }
         let mut child = command.spawn().unwrap();
         let mut greeting = BufReader::new(child.stdout.take().unwrap()).lines();

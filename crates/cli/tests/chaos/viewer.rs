@@ -70,11 +70,15 @@ fn strange(saw: &Mutex<Saw>, what: String) {
     saw.lock().unwrap().strange = Some(what);
 }
 
+/// Connects directly, whatever proxy the machine has.
+pub fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
 async fn sse(address: SocketAddr, turn: &str, saw: &Mutex<Saw>) -> Option<()> {
     let after = saw.lock().unwrap().last_seq();
     let url = format!("http://{address}/v1/turns/{turn}/events");
-    let answer =
-        reqwest::Client::new().get(url).header("last-event-id", after.to_string()).send().await.ok()?;
+    let answer = client().get(url).header("last-event-id", after.to_string()).send().await.ok()?;
     match answer.status().as_u16() {
         200 => {}
         // Not yet ready, or stopping.

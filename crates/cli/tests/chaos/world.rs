@@ -4,7 +4,7 @@ use crate::check::{self, Broken, Told};
 use crate::ledger::Ledger;
 use crate::model::{self, TOOLS};
 use crate::server::PATIENCE;
-use crate::viewer::{By, Saw, watch};
+use crate::viewer::{By, Saw, client, watch};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -128,7 +128,7 @@ impl Turn {
 /// Asks until the server says which turn it is; the key makes it one turn, however often it is asked for.
 async fn begin(address: SocketAddr, name: String) -> String {
     let body = json!({ "input": [{ "type": "text", "text": format!("Do turn {name}") }] });
-    let client = reqwest::Client::new();
+    let client = client();
     let ask = async {
         loop {
             let request = client
