@@ -191,12 +191,15 @@ fn unreadable(why: &BrokenCall) -> String {
     format!("{UNREADABLE}{}", shown(why))
 }
 
+/// Where a call was decoded: step and attempt of its reply; step and place among the calls of the step.
+type Origin = ((u32, u32), (u32, Slot));
+
 /// Every model call of a log, by step and attempt.
 fn recorded(events: &[Event]) -> BTreeMap<(u32, u32), Recorded> {
     let mut found: BTreeMap<(u32, u32), Recorded> = BTreeMap::new();
     let mut current: Option<(u32, u32)> = None;
     let mut refusals: HashMap<u32, bool> = HashMap::new();
-    let mut calls: HashMap<CallId, ((u32, u32), (u32, Slot))> = HashMap::new();
+    let mut calls: HashMap<CallId, Origin> = HashMap::new();
     for event in events {
         if let (EventKind::StepStart { upstream, model, attempt, fallback, tools_offered }, Some(step)) =
             (&event.kind, event.step)
@@ -251,7 +254,7 @@ fn recorded(events: &[Event]) -> BTreeMap<(u32, u32), Recorded> {
 
 fn call_of<'a>(
     found: &'a mut BTreeMap<(u32, u32), Recorded>,
-    calls: &HashMap<CallId, ((u32, u32), (u32, Slot))>,
+    calls: &HashMap<CallId, Origin>,
     event: &Event,
 ) -> Option<&'a mut SaidCall> {
     let (key, place) = calls.get(event.tool_id.as_ref()?)?;

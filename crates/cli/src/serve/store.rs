@@ -135,7 +135,7 @@ impl Kept {
     }
 
     pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, Failure> {
-        let limits = BlobLimits { file_bytes_max: upload_bytes_max, ..BlobLimits::default() };
+        let limits = BlobLimits { file_bytes_max: upload_bytes_max };
         let folder = self.folder.join(data::FILES);
         BlobFolder::open(&folder, limits).await.map_err(|error| messages::bad_data_folder(&folder, &error))
     }

@@ -98,7 +98,7 @@ async fn sse(address: SocketAddr, turn: &str, saw: &Mutex<Saw>) -> Option<()> {
             let Some(data) = frame.lines().find_map(|line| line.strip_prefix("data: ")) else { continue };
             let event: Value = serde_json::from_str(data).ok()?;
             match frame.lines().find_map(|line| line.strip_prefix("id: ")) {
-                Some(id) if event["seq"].to_string() == id => take(saw, event),
+                Some(id) if event["seq"].as_u64() == id.parse().ok() => take(saw, event),
                 _ => strange(saw, frame),
             }
         }
