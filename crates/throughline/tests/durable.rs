@@ -377,7 +377,7 @@ fn sunny() -> ClientAnswer {
     ClientAnswer { status: ClientStatus::Success, output: json!("sunny"), applied: None }
 }
 
-// R: A5, S3
+// R: S3
 #[test]
 fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
     let world = Runtime::new().unwrap();
@@ -414,7 +414,7 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
     assert!(offered.iter().any(|tool| tool.name == "get_weather"), "under exactly its name: {offered:?}");
 }
 
-// R: A5
+// R: S3
 #[tokio::test]
 async fn a_name_that_is_taken_is_refused_before_anything_happens() {
     let server = serve(mixed).await;

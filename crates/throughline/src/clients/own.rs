@@ -1,4 +1,4 @@
-//! Tools that whoever asks for a turn declares with the request, and runs itself. R: A5
+//! Tools that whoever asks for a turn declares with the request, and runs itself. R: E3
 
 use super::ClientTool;
 use crate::error::Error;

@@ -1,0 +1,23 @@
+//! `kill -9` of the real server, again and again, while people watch.
+
+use super::Proved;
+use crate::program::Program;
+use anyhow::{Result, bail};
+
+/// The long form of the kill tests. Each of them says in one line what it has seen.
+pub fn chaos() -> Result<Proved> {
+    let mut figures = Vec::new();
+    let status = Program::cargo()
+        .args(["test", "--workspace", "--test", "chaos", "--", "--nocapture"])
+        .env("THROUGHLINE_CHAOS", "long")
+        .lines(|line| {
+            println!("{line}");
+            if line.contains("writes twice") {
+                figures.push(line.to_owned());
+            }
+        })?;
+    if !status.success() || figures.len() != 2 {
+        bail!("a kill test fails, or a mutant was not noticed");
+    }
+    Ok(Proved::Holds(figures.join("; ")))
+}
