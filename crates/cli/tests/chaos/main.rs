@@ -50,8 +50,13 @@ fn killed_at_each_of_nine_places_the_message_goes_on() {
         let mut deaths = 0;
         for place in PLACES {
             for time in 1..=times {
-                // A turn passes most places five times, with tools of four kinds.
-                let nth = if place == "appending:stream_end" { 1 } else { 1 + (time - 1) % 4 };
+                // A turn has five calls of tools of four kinds, three steps and one end.
+                let passes = match place {
+                    "appending:stream_end" => 1,
+                    "model_call" => 3,
+                    _ => 5,
+                };
+                let nth = 1 + (time - 1) % passes;
                 let server = Server::start(&world, Some(Place { name: place, nth }), None).await;
                 let turn = world.begin_turn().await;
                 assert!(server.dies().await, "nothing was killed at {place}:{nth}");
