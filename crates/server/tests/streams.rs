@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use support::{Event, Events, PATIENCE, TestServer, answered, saying};
 use throughline::config::ServerLimits;
 use throughline_testkit::{Queue, Script, Seen};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 /// Text, a call, and text again.
@@ -88,28 +87,6 @@ async fn from_every_event_the_rest_follows_and_with_a_snapshot_it_is_the_whole()
         whole.iter().map(|event| serde_json::from_value(event.data.clone()).unwrap()).collect();
     let folded = serde_json::to_value(throughline::Message::of(&events)).unwrap();
     assert_eq!(snapshot["message"], folded);
-}
-
-// R: S2
-#[tokio::test]
-async fn a_viewer_that_loses_its_connection_after_every_few_events_sees_each_once() {
-    let server = TestServer::start(with_a_call()).await;
-    for k in 1..=4 {
-        let turn = server.say("Hi").await;
-        let (mut seen, mut after) = (Vec::new(), 0);
-        'reconnect: loop {
-            let mut stream = server.follow(&turn, after).await;
-            if stream.status == 204 {
-                break;
-            }
-            for _ in 0..k {
-                let Some(event) = stream.next().await else { continue 'reconnect };
-                after = event.id;
-                seen.push(event);
-            }
-        }
-        assert_eq!(seen, server.follow(&turn, 0).await.rest().await, "dropped after every {k}");
-    }
 }
 
 #[tokio::test]
@@ -267,49 +244,4 @@ async fn one_turn_a_conversation_and_so_many_a_user() {
     server.say("Three").await;
     let (status, body) = server.post("/v1/turns", saying("Four")).await;
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_turns")));
-}
-
-// R: R3
-#[tokio::test]
-async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slowed() {
-    let (streams_per_key_max, behind_ms_max, message_bytes_max) = (1, 500, 3 << 20);
-    let limits =
-        ServerLimits { streams_per_key_max, behind_ms_max, message_bytes_max, ..ServerLimits::default() };
-    let server =
-        TestServer::start_with(Queue::new([Script::new().say("Long.")]), |builder| builder, limits).await;
-    // More than the kernel and the connection's own buffer hold.
-    let turn = server.say(&"a few more words ".repeat(150_000)).await;
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4 << 10).unwrap();
-    let mut lazy = socket.connect(server.address).await.unwrap();
-    let request = format!(
-        "GET /v1/turns/{turn}/events HTTP/1.1\r\nhost: {}\r\nx-test-user: ada\r\n\r\n",
-        server.address
-    );
-    lazy.write_all(request.as_bytes()).await.unwrap();
-    // Its head is there, so it has its seat; from now on it takes nothing.
-    lazy.readable().await.unwrap();
-    let status = timeout(PATIENCE, async {
-        loop {
-            let (_, snapshot) = server.get(&format!("/v1/turns/{turn}")).await;
-            if snapshot["status"] != "running" {
-                return snapshot;
-            }
-        }
-    });
-    let ended = status.await.expect("it ends");
-    assert_eq!(ended["status"], "completed", "{}", ended["message"]["error"]);
-    let again = timeout(PATIENCE, async {
-        loop {
-            let stream = server.follow(&turn, 0).await;
-            if stream.status != 429 {
-                return stream;
-            }
-        }
-    });
-    let mut again = again.await.expect("the seat is free when the lazy viewer is cut");
-    let mut taken = Vec::new();
-    let cut = lazy.read_to_end(&mut taken).await;
-    assert!(cut.is_err(), "a reset, not an end: {} bytes", taken.len());
-    assert_eq!(again.rest().await.last().unwrap().name, "stream_end", "and nothing is lost");
 }

@@ -93,13 +93,16 @@ async fn there_is_a_new_backup_only_when_the_newest_is_old() {
     assert!(store.backup_if_older(Duration::ZERO).await.unwrap().is_some());
 }
 
+/// So long that the turn is seen as it was before.
+const MERGED_AFTER: Duration = Duration::from_millis(500);
+
 #[tokio::test]
 async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {
     let script = Script::new().say("Every ").say("word ").say("is ").say("one ").say("piece.");
     let server = TestServer::start(Queue::new([script])).await;
     let (app, catalog) = (server.state.app.clone(), server.state.catalog.clone());
     let blobs = server.state.blobs.clone();
-    let state = AppState::merging(app, catalog, blobs, server.state.limits, Some(Duration::ZERO));
+    let state = AppState::merging(app, catalog, blobs, server.state.limits, Some(MERGED_AFTER));
     let request = TurnRequest { input: "Hi".into(), ..TurnRequest::default() };
     let new = NewTurn { request, ..NewTurn::default() };
     let turn = state.hub.start(&Principal::local("ada"), new).await.unwrap().turn_id;

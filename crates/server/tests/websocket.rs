@@ -1,66 +1,16 @@
 //! Several turns over one WebSocket. // R: E2
 
+mod gated;
 mod support;
 
-use futures_util::{SinkExt, StreamExt};
+use futures_util::SinkExt;
+use gated::Gated;
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::{PATIENCE, TestServer};
-use throughline_testkit::{Queue, Script};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use support::{Socket, TestServer};
+use throughline_server::principal::Scope;
+use throughline_testkit::{Move, Queue, Script};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
-
-impl Socket {
-    async fn connect(server: &TestServer) -> Self {
-        Self(Self::offering(server, Some("throughline.v1")).await.unwrap())
-    }
-
-    async fn offering(
-        server: &TestServer,
-        protocol: Option<&str>,
-    ) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, Error> {
-        let mut request = format!("ws://{}/v1/ws", server.address).into_client_request().unwrap();
-        request.headers_mut().insert("x-test-user", "ada".parse().unwrap());
-        if let Some(protocol) = protocol {
-            request.headers_mut().insert("sec-websocket-protocol", protocol.parse().unwrap());
-        }
-        connect_async(request).await.map(|(socket, _)| socket)
-    }
-
-    async fn send(&mut self, op: Value) {
-        self.0.send(Message::text(op.to_string())).await.unwrap();
-    }
-
-    /// The next JSON text, or the code that the socket is closed with.
-    async fn next(&mut self) -> Result<Value, u16> {
-        loop {
-            match timeout(PATIENCE, self.0.next()).await.expect("a message in time") {
-                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
-                Some(Ok(Message::Close(frame))) => return Err(frame.map_or(1005, |frame| frame.code.into())),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Err(1006),
-            }
-        }
-    }
-
-    /// The messages up to the first for which this holds.
-    async fn until(&mut self, found: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut messages = Vec::new();
-        loop {
-            let message = self.next().await.expect("a message");
-            let last = found(&message);
-            messages.push(message);
-            if last {
-                return messages;
-            }
-        }
-    }
-}
 
 fn has(name: &'static str, value: &'static str) -> impl Fn(&Value) -> bool {
     move |message| message[name] == value
@@ -196,6 +146,32 @@ async fn a_socket_is_closed_with_the_code_that_says_why() {
     );
     server.drain(Duration::ZERO).await;
     assert_eq!(socket.next().await, Err(1001));
+}
+
+// R: R4
+#[tokio::test]
+async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
+    let server = Gated::start(Queue::new([Script::new().then(Move::Stall)]), &gated::settings()).await;
+    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let open = async || {
+        let headers = [("authorization", bearer.as_str())];
+        Socket(Socket::asking(server.address, &headers, Some("throughline.v1")).await.unwrap())
+    };
+    let (mut silent, mut following) = (open().await, open().await);
+    following.send(start("Hi", 1)).await;
+    following.until(has("type", "step_start")).await;
+    silent.send(json!({"op": "ping"})).await;
+    silent.next().await.unwrap();
+    server.gate.revoke("local", &pass.id).await.unwrap();
+    assert_eq!(silent.next().await, Err(4401));
+    let last = loop {
+        if let Err(code) = following.next().await {
+            break code;
+        }
+    };
+    assert_eq!(last, 4401, "also in the middle of a turn");
+    assert!(Socket::asking(server.address, &[("authorization", &bearer)], None).await.is_err());
 }
 
 // R: L2

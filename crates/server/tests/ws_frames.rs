@@ -151,6 +151,31 @@ async fn server() -> TestServer {
     TestServer::start_with(Queue::new([]), |builder| builder, limits).await
 }
 
+// R: E2, R3
+#[tokio::test]
+async fn who_answers_no_ping_is_taken_for_gone_and_who_does_stays() {
+    let limits = ServerLimits { socket_ping_ms: 100, ..ServerLimits::default() };
+    let server = TestServer::start_with(Queue::new([]), |builder| builder, limits).await;
+    let (mut deaf, mut lively) = (Socket::open(&server).await, Socket::open(&server).await);
+    // Twice as many as a silent one gets.
+    for _ in 0..6 {
+        let asked = lively.next().await.expect("a ping");
+        assert_eq!(asked.head, FIN | PING);
+        lively.send(&frame(FIN | PONG, &asked.payload)).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(deaf.next().await.expect("a ping").head, FIN | PING);
+    }
+    assert_eq!(deaf.closed().await, 4408);
+    lively.send(&text(&ping("still here"))).await;
+    loop {
+        let frame = lively.next().await.expect("an answer");
+        if frame.head == FIN | TEXT {
+            break assert!(String::from_utf8(frame.payload).unwrap().contains("still here"));
+        }
+    }
+}
+
 /// Sends these frames on one connection, and is closed with this code.
 async fn check_closed(server: &TestServer, what: &str, frames: &[Vec<u8>], codes: &[u16]) {
     let mut socket = Socket::open(server).await;

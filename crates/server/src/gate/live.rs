@@ -7,30 +7,53 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How long a WebSocket may take to say why it ends, before it is cut.
+const GOODBYE: Duration = Duration::from_millis(500);
 
 /// All of them, by key.
 #[derive(Default)]
 pub(super) struct Live {
-    of_keys: Mutex<HashMap<String, Vec<Weak<Cut>>>>,
+    of_keys: Mutex<HashMap<String, Vec<(Ends, Weak<Cut>)>>>,
+}
+
+/// How something ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// A body, which can say nothing: it breaks off.
+    AtOnce,
+    /// A WebSocket, which says a code.
+    Saying,
 }
 
 impl Live {
     /// Adds what ends one of them. It is forgotten when nobody holds it any more.
-    pub(super) fn add(&self, key_id: &str, cut: &Arc<Cut>) {
+    pub(super) fn add(&self, key_id: &str, ends: Ends, cut: &Arc<Cut>) {
         let mut of_keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
         let cuts = of_keys.entry(key_id.to_owned()).or_default();
         // Those that have ended are taken out before the list grows.
         if cuts.len() == cuts.capacity() {
-            cuts.retain(|cut| cut.strong_count() > 0);
+            cuts.retain(|(_, cut)| cut.strong_count() > 0);
         }
-        cuts.push(Arc::downgrade(cut));
+        cuts.push((ends, Arc::downgrade(cut)));
     }
 
-    /// Ends all of a key.
+    /// Ends all of a key. Needs a runtime.
     pub(super) fn end(&self, key_id: &str) {
         let cuts = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner).remove(key_id);
-        for cut in cuts.into_iter().flatten().filter_map(|cut| cut.upgrade()) {
-            cut.now();
+        for (ends, cut) in cuts.into_iter().flatten() {
+            let Some(cut) = cut.upgrade() else { continue };
+            if ends == Ends::AtOnce {
+                cut.now();
+                continue;
+            }
+            cut.soon();
+            // Also if nobody listens, or its client takes nothing.
+            tokio::spawn(async move {
+                tokio::time::sleep(GOODBYE).await;
+                cut.now();
+            });
         }
     }
 
@@ -38,7 +61,7 @@ impl Live {
     pub(super) fn keys(&self) -> Vec<String> {
         let mut of_keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
         of_keys.retain(|_, cuts| {
-            cuts.retain(|cut| cut.strong_count() > 0);
+            cuts.retain(|(_, cut)| cut.strong_count() > 0);
             !cuts.is_empty()
         });
         of_keys.keys().cloned().collect()

@@ -33,7 +33,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use keys::KeyRing;
-use live::{Live, Stoppable};
+use live::{Ends, Live, Stoppable};
 use rule::{Kind, Needs};
 use site::{Sites, Visit};
 use std::num::NonZeroU32;
@@ -408,7 +408,7 @@ impl Gate {
     fn follow(&self, response: Response, key_id: &str, connection: Option<Connection>) -> Response {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if let Some(connection) = connection {
-                self.0.live.add(key_id, &connection.cut);
+                self.0.live.add(key_id, Ends::Saying, &connection.cut);
             }
             return response;
         }
@@ -420,7 +420,7 @@ impl Gate {
             return response;
         }
         let cut = Arc::default();
-        self.0.live.add(key_id, &cut);
+        self.0.live.add(key_id, Ends::AtOnce, &cut);
         response.map(|body| Body::new(Stoppable::new(body, cut)))
     }
 }

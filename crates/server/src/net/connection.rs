@@ -76,9 +76,13 @@ impl Guarded {
         (Self { transport, cut, _closed }, closed)
     }
 
-    fn reset<T>(&self) -> Poll<io::Result<T>> {
-        // Without it the kernel would keep what was not read, and try to deliver it.
+    /// Without it the kernel would keep what was not read, and try to deliver it.
+    fn throw_away(&self) {
         let _ = SockRef::from(self.transport.socket()).set_linger(Some(Duration::ZERO));
+    }
+
+    fn reset<T>(&self) -> Poll<io::Result<T>> {
+        self.throw_away();
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 
@@ -88,6 +92,15 @@ impl Guarded {
             return self.reset();
         }
         polled
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // Who serves it may have let go of it without asking once more.
+        if self.cut.is_cut() {
+            self.throw_away();
+        }
     }
 }
 

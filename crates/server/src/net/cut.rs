@@ -1,6 +1,7 @@
 //! Ends a connection or a stream from outside, at once: a key was revoked, a viewer is too far behind.
 
 use futures_util::task::AtomicWaker;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
@@ -10,6 +11,8 @@ pub struct Cut {
     is_cut: AtomicBool,
     reader: AtomicWaker,
     writer: AtomicWaker,
+    is_over: AtomicBool,
+    speaker: AtomicWaker,
 }
 
 impl Cut {
@@ -20,6 +23,17 @@ impl Cut {
         self.writer.wake();
     }
 
+    /// Asks whoever serves the connection to say goodbye. Who wants to be sure ends it a moment later.
+    pub fn soon(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.speaker.wake();
+    }
+
+    /// Waits until a goodbye is due. One task may wait so; dropping the future loses nothing.
+    pub async fn due(&self) {
+        poll_fn(|cx| poll(&self.is_over, &self.speaker, cx)).await;
+    }
+
     /// Whether it was ended.
     pub fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Acquire)
@@ -27,20 +41,20 @@ impl Cut {
 
     /// Ready once it is cut. One task may wait so.
     pub(crate) fn poll_reading(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll(&self.reader, cx)
+        poll(&self.is_cut, &self.reader, cx)
     }
 
     /// As [`Cut::poll_reading`], for the other direction.
     pub(crate) fn poll_writing(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll(&self.writer, cx)
+        poll(&self.is_cut, &self.writer, cx)
     }
+}
 
-    fn poll(&self, waker: &AtomicWaker, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_cut() {
-            return Poll::Ready(());
-        }
-        waker.register(cx.waker());
-        // It may have been cut between the two.
-        if self.is_cut() { Poll::Ready(()) } else { Poll::Pending }
+fn poll(is_set: &AtomicBool, waker: &AtomicWaker, cx: &mut Context<'_>) -> Poll<()> {
+    if is_set.load(Ordering::Acquire) {
+        return Poll::Ready(());
     }
+    waker.register(cx.waker());
+    // It may have been set between the two.
+    if is_set.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
 }

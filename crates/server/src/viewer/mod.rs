@@ -97,14 +97,10 @@ impl Viewer {
         };
         let (begins, after, ended) = match from {
             From::Snapshot => (Begins::WithSnapshot, 0, false),
-            From::After(after) => match log.read(turn.as_str(), after.saturating_sub(1), 1).await {
-                Ok(records) => match (after, records.first()) {
-                    (0, _) => (Begins::Plainly, 0, false),
-                    (_, Some(record)) if record.seq == after => {
-                        (Begins::Plainly, after, record.kind == STREAM_END)
-                    }
-                    (_, Some(_) | None) => (Begins::WithResync, 0, false),
-                },
+            From::After(after) => match log.read(turn.as_str(), after, 1).await {
+                Ok(behind) => {
+                    (Begins::Plainly, after, behind.is_empty() && ends_at(&*log, &turn, after).await)
+                }
                 Err(LogError::Ahead { .. } | LogError::Merged { .. }) => (Begins::WithResync, 0, false),
                 Err(error) => return Err(gone(error)),
             },
@@ -258,6 +254,12 @@ pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
     let Err(LogError::Ahead { last_seq, .. }) = log.read(turn.as_str(), u64::MAX, 1).await else {
         return false;
     };
-    let last = log.read(turn.as_str(), last_seq.saturating_sub(1), 1).await;
+    ends_at(log, turn, last_seq).await
+}
+
+/// Whether this event is the last one of its turn.
+async fn ends_at(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
+    // A place that has been merged is one among deltas.
+    let last = log.read(turn.as_str(), seq.saturating_sub(1), 1).await;
     last.is_ok_and(|records| records.first().is_some_and(|record| record.kind == STREAM_END))
 }

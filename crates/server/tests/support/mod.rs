@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod socket;
 mod sse;
 
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use socket::Socket;
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use sse::{Event, Events};
 

@@ -58,6 +58,20 @@ impl Events {
         }
     }
 
+    /// Waits until the server has said so many comments behind the opening, while no event comes.
+    pub async fn alive(&mut self, times: usize) -> Vec<String> {
+        let opening = self.comments.len();
+        while self.comments.len() < opening + times {
+            let bytes = timeout(PATIENCE, self.body.next()).await.expect("a sign of life in time");
+            self.buffer.push_str(std::str::from_utf8(&bytes.unwrap().unwrap()).unwrap());
+            while let Some(end) = self.buffer.find("\n\n") {
+                let frame: String = self.buffer.drain(..end + 2).collect();
+                assert_eq!(self.read(frame.trim_end_matches('\n')), None, "only signs of life");
+            }
+        }
+        self.comments.split_off(opening)
+    }
+
     fn read(&mut self, frame: &str) -> Option<Event> {
         let (mut id, mut name, mut data) = (None, None, None);
         for line in frame.split('\n') {

@@ -98,12 +98,13 @@ impl Session {
         let every = Duration::from_millis(self.caller.state.limits.socket_ping_ms);
         let mut pings = interval_at(Instant::now() + every, every);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let stopping = self.caller.state.hub.handed_over();
+        let (stopping, cut) = (self.caller.state.hub.handed_over(), self.cut.clone());
         let mut unanswered = 0;
         loop {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return Err(Some(Closing::Stopping)),
+                () = cut.due() => return Err(Some(Closing::Unauthenticated)),
                 message = incoming.next() => {
                     unanswered = 0;
                     match message {
@@ -124,9 +125,6 @@ impl Session {
                 }
                 Some((turn, after, followed)) = self.following.next() => self.show(turn, after, followed).await?,
                 () = offered(&mut self.client) => {}
-            }
-            if self.cut.is_cut() {
-                return Err(Some(Closing::Unauthenticated));
             }
         }
     }

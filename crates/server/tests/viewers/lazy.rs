@@ -1,0 +1,124 @@
+//! Viewers that take nothing: they are cut, lose nothing by it, and slow nobody down.
+
+use super::support::{PATIENCE, TestServer};
+use super::{By, View, log, seq};
+use serde_json::{Value, json};
+use throughline::config::ServerLimits;
+use throughline_testkit::{Move, Pace, Queue, Script};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, timeout};
+
+const BEHIND_MS_MAX: u64 = 500;
+
+/// More than the kernel and the connection's own buffers hold, in many events.
+fn long() -> Queue {
+    let pace = Pace { chunk_chars: Some(2_000), ..Pace::default() };
+    let script =
+        Script { moves: vec![Move::Say("a few more words ".repeat(150_000).into())], ..Script::new() };
+    Queue::new([script.paced(pace)])
+}
+
+async fn connect(server: &TestServer) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    socket.connect(server.address).await.unwrap()
+}
+
+/// A frame as a client sends it, with a mask that changes nothing.
+fn text_frame(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len()).ok().filter(|length| *length < 126).expect("a short one");
+    [&[0x81, 0x80 | length, 0, 0, 0, 0][..], text.as_bytes()].concat()
+}
+
+/// Asks for the events, and takes none of them.
+async fn begin_to_look(server: &TestServer, turn: &str, by: By) -> TcpStream {
+    let mut socket = connect(server).await;
+    let (path, more) = match by {
+        By::Socket => (
+            "/v1/ws".to_owned(),
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+        ),
+        _ => (format!("/v1/turns/{turn}/events"), ""),
+    };
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nx-test-user: ada\r\n{more}\r\n", server.address);
+    socket.write_all(head.as_bytes()).await.unwrap();
+    if by == By::Socket {
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(socket.read_u8().await.unwrap());
+        }
+        let subscribe = json!({"op": "subscribe", "turn_id": turn}).to_string();
+        socket.write_all(&text_frame(&subscribe)).await.unwrap();
+    }
+    socket
+}
+
+/// Whole events among bytes that break off somewhere.
+fn events_in(bytes: &[u8], by: By) -> Vec<Value> {
+    let mut events = Vec::new();
+    if by == By::Socket {
+        let mut rest = bytes;
+        while let [_, length, ..] = rest {
+            let (length, head) = match length & 0x7f {
+                126 if rest.len() >= 4 => (usize::from(u16::from_be_bytes([rest[2], rest[3]])), 4),
+                126 | 127 => break,
+                length => (usize::from(length), 2),
+            };
+            let Some(payload) = rest.get(head..head + length) else { break };
+            events
+                .extend(serde_json::from_slice::<Value>(payload).ok().filter(|event| event["seq"].is_u64()));
+            rest = &rest[head + length..];
+        }
+        return events;
+    }
+    // Chunks of a body: a frame that a chunk's length stands in is read by nobody, and so is what follows it.
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { break };
+        events.push(event);
+    }
+    events
+}
+
+// R: R3, S2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slowed() {
+    for by in [By::Query, By::Socket] {
+        let limits = ServerLimits { behind_ms_max: BEHIND_MS_MAX, ..ServerLimits::default() };
+        let server = TestServer::start_with(long(), |builder| builder, limits).await;
+        let turn = server.say("Hi").await;
+        let mut lazy = begin_to_look(&server, &turn, by).await;
+        // Its first bytes are there, so it has its seat; from now on it takes nothing.
+        lazy.readable().await.unwrap();
+        let began = Instant::now();
+        // Somebody else sees the whole turn meanwhile.
+        let whole = timeout(PATIENCE, log(&server, &turn)).await.expect("the turn is not held up");
+        let end = whole.last().unwrap();
+        assert_eq!((&end["type"], &end["status"]), (&json!("stream_end"), &json!("completed")), "{end}");
+
+        // A reset, which the kernel notices although nobody reads.
+        let cut = timeout(PATIENCE, async {
+            while lazy.take_error().unwrap().is_none() {
+                tokio::task::yield_now().await;
+            }
+        });
+        cut.await.unwrap_or_else(|_| panic!("by {by:?} it is never cut"));
+        assert!(began.elapsed().as_millis() >= u128::from(BEHIND_MS_MAX) / 2, "not before its time");
+        let mut taken = Vec::new();
+        let end = lazy.read_to_end(&mut taken).await;
+        let seen = events_in(&taken, by);
+        assert!(end.is_err() || seen.len() < whole.len(), "a reset, not an end: {} bytes", taken.len());
+        assert!(seen.len() < whole.len(), "it has not got everything");
+        let mut joined = seen.clone();
+        joined.extend(View::behind(&server, &turn, by, seen.last().map_or(0, seq)).await.rest().await);
+        // Who was held up gets neighbours joined; what they add up to is the same.
+        let fold = |events: &[Value]| {
+            let read = |event: &Value| serde_json::from_value::<throughline::Event>(event.clone()).unwrap();
+            throughline::Message::of(&events.iter().map(read).collect::<Vec<_>>())
+        };
+        assert_eq!(fold(&joined), fold(&whole), "by {by:?}");
+        assert!(joined.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "each once and in order");
+    }
+}
