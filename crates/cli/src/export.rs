@@ -1,14 +1,18 @@
 //! `throughline export`: a conversation out of a store's file, also while a server has it open. R: S4
 
 use crate::args::{Export, ExportFormat};
+use crate::data;
 use crate::exit::{Ended, Exit};
 use crate::messages;
 use crate::output;
-use crate::serve::store::file_of;
+use crate::serve::store::{blobs_of, file_of};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::path::Path;
 use throughline_engine::Event;
-use throughline_server::portable::{NoLinks, Portable, PortableTurn, csv, markdown, write_jsonl};
+use throughline_server::portable::{
+    NoLinks, Portable, PortableTurn, bring_in, csv, files, markdown, write_jsonl,
+};
 use throughline_server::turn_log::message_from;
 use throughline_store::StoreError;
 use throughline_store::catalog::{CallFilter, ConversationRow, PAGE_ROWS_MAX, PageRequest};
@@ -18,7 +22,7 @@ use throughline_store::sqlite::SqliteOnlooker;
 const LATEST_SHOWN: u32 = 5;
 
 /// Writes the conversation down.
-pub fn run(args: &Export) -> Ended {
+pub async fn run(args: &Export) -> Ended {
     let file = file_of(args.store.as_deref())?;
     let failed = |error: StoreError| messages::store_unreadable(&file, &error);
     let store = SqliteOnlooker::open(&file).map_err(failed)?;
@@ -27,7 +31,21 @@ pub fn run(args: &Export) -> Ended {
         return Err(messages::no_such_conversation(&args.conversation, &file, &latest));
     };
     let text = match format(args) {
-        ExportFormat::Jsonl => everything(&store, row).map_err(failed)?,
+        ExportFormat::Jsonl => {
+            let user = row.user.clone();
+            let mut portable = everything(&store, row).map_err(failed)?;
+            let blobs = blobs_of(&data::folder().ok_or_else(messages::no_data_folder)?);
+            let mut content = BTreeMap::new();
+            for (_, id) in files(&mut portable) {
+                let Some(file) = store.file(&user, &id).map_err(failed)? else { continue };
+                // What cannot be read stays a name: the rest of the conversation is worth more than nothing.
+                if let Ok(Some(bytes)) = blobs.read(&file.hash).await {
+                    content.insert(id, bytes);
+                }
+            }
+            bring_in(&mut portable, &content);
+            write_jsonl(&portable, Timestamp::now().as_millisecond())
+        }
         ExportFormat::Markdown => match branch(&store, &row, args.leaf.as_deref()).map_err(failed)? {
             Some(text) => text,
             None => return Err(messages::no_such_leaf(args.leaf.as_deref().unwrap_or_default(), &row.id)),
@@ -51,7 +69,7 @@ fn format(args: &Export) -> ExportFormat {
     })
 }
 
-fn everything(store: &SqliteOnlooker, row: ConversationRow) -> Result<String, StoreError> {
+fn everything(store: &SqliteOnlooker, row: ConversationRow) -> Result<Portable, StoreError> {
     let mut turns = Vec::new();
     for turn in store.tree(&row.user, &row.id)? {
         let mut events = Vec::new();
@@ -60,7 +78,7 @@ fn everything(store: &SqliteOnlooker, row: ConversationRow) -> Result<String, St
         }
         turns.push(PortableTurn { id: turn.id, parent: turn.parent, model: turn.model, events });
     }
-    Ok(write_jsonl(&Portable::of(row, turns), Timestamp::now().as_millisecond()))
+    Ok(Portable::of(row, turns))
 }
 
 /// `None`: the conversation has no such turn.

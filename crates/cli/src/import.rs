@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use std::io::{self, Read};
 use std::path::Path;
 use throughline_server::gate::LOCAL_USER;
-use throughline_server::portable::{self, Portable, Said};
+use throughline_server::kept_media::KeptMedia;
+use throughline_server::portable::{self, Destination, Portable, Said};
 
 /// Reads the file and takes in what it holds.
 pub async fn run(args: &Import) -> Ended {
@@ -25,7 +26,7 @@ pub async fn run(args: &Import) -> Ended {
     let choice = Choice { config: args.at.config.clone(), ..Choice::default() };
     let settings = setup::settings_with(&choice, None, args.at.store.as_deref())?;
     let taken_in = match Kept::open(&settings.store).await {
-        Ok(kept) => into_store(&kept, portable).await?,
+        Ok(kept) => into_store(&kept, portable, settings.server.limits.media_inline_bytes_max).await?,
         Err(NoStore::InUse(why)) => {
             let server = Running::of_data_folder().map_err(|no| messages::import_in_the_way(&no, &why))?;
             // What it asks for is said by the file itself, or by this.
@@ -47,9 +48,12 @@ pub async fn run(args: &Import) -> Ended {
     Ok(Exit::Done)
 }
 
-async fn into_store(kept: &Kept, portable: Portable) -> Result<Value, Failure> {
+async fn into_store(kept: &Kept, portable: Portable, inline_max: u32) -> Result<Value, Failure> {
     let now = Timestamp::now().as_millisecond();
-    let taken = portable::take_in(&*kept.log(), &*kept.catalog(), LOCAL_USER, portable, now).await;
+    let media = KeptMedia::new(kept.catalog(), kept.blobs_beside(), inline_max.into());
+    let (log, catalog) = (kept.log(), kept.catalog());
+    let destination = Destination { log: &*log, catalog: &*catalog, media: &media };
+    let taken = portable::take_in(destination, LOCAL_USER, portable, now).await;
     let taken = match taken {
         Ok(id) => kept.catalog().conversation(LOCAL_USER, &id).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),

@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Command::Keys(keys) => with_runtime(keys::run(keys)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
         Command::History(history) => history::run(history),
-        Command::Export(export) => export::run(export),
+        Command::Export(export) => with_runtime(export::run(export)),
         Command::Import(import) => with_runtime(import::run(import)),
         Command::Replay(replay) => with_runtime(replay::run(replay)),
         #[cfg(feature = "demo")]

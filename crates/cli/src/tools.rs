@@ -226,7 +226,7 @@ fn print_outcome(outcome: &Outcome, took: &str, json: bool) -> io::Result<()> {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         crate::output::text(&format!("{text}{end}"))?;
         for media in media {
-            eprintln!("▣ {} ({} KiB)", media.media_type, (media.data.len() / 4 * 3).div_ceil(1024));
+            eprintln!("▣ {} ({} KiB)", media.media_type, media.bytes().div_ceil(1024));
         }
         if let Some(path) = spilled_to {
             eprintln!("the whole output is in {path}");

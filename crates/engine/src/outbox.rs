@@ -184,10 +184,10 @@ fn weight(event: &Event) -> usize {
             EventKind::ToolProgress(progress) => progress.output_delta.as_ref().map_or(0, String::len),
             EventKind::ToolResult(result) => {
                 result.output.as_ref().map_or(0, String::len)
-                    + result.output_media.iter().map(|media| media.data.len()).sum::<usize>()
+                    + result.output_media.iter().map(|media| media.data().len()).sum::<usize>()
                     + result.output_value.as_ref().map_or(0, |value| value.to_string().len())
             }
-            EventKind::BlockStart(crate::BlockStart::Image(media)) => media.data.len(),
+            EventKind::BlockStart(crate::BlockStart::Image(media)) => media.data().len(),
             EventKind::StreamStart { input, .. } | EventKind::UserMessage { input, .. } => {
                 input.iter().map(part_weight).sum()
             }
@@ -199,6 +199,6 @@ fn part_weight(part: &throughline_wire::UserPart) -> usize {
     use throughline_wire::UserPart;
     match part {
         UserPart::Text { text } => text.len(),
-        UserPart::Image(media) | UserPart::File { media, .. } => media.data.len(),
+        UserPart::Image(media) | UserPart::File { media, .. } => media.data().len(),
     }
 }

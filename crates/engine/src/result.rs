@@ -200,17 +200,7 @@ pub(crate) fn outcome_of_broken(why: &BrokenCall) -> Outcome {
 
 /// The outcome with at most `bytes_max` of output text: head and tail stay, the middle is counted.
 pub(crate) fn limit_output(mut outcome: Outcome, bytes_max: usize) -> Outcome {
-    let output = match &mut outcome {
-        Outcome::Done(output) => Some(output),
-        Outcome::Failed { partial, .. }
-        | Outcome::TimedOut { partial, .. }
-        | Outcome::Cancelled(Started::Yes { partial, .. }) => partial.as_mut(),
-        Outcome::Cancelled(Started::No)
-        | Outcome::Denied { .. }
-        | Outcome::NotStarted(_)
-        | Outcome::Unknown => None,
-    };
-    if let Some(output) = output.filter(|output| output.text.len() > bytes_max) {
+    if let Some(output) = outcome.output_mut().filter(|output| output.text.len() > bytes_max) {
         let text = &output.text;
         let (mut head, mut tail) = (bytes_max / 2, text.len() - bytes_max / 2);
         while !text.is_char_boundary(head) {
@@ -234,7 +224,7 @@ mod tests {
         let output = Output {
             text: "晴".into(),
             value: Some(json!({"sky": "clear"})),
-            media: vec![Media { media_type: "image/png".into(), data: "AA==".into() }],
+            media: vec![Media::new("image/png".into(), "AA==".into())],
             size: 9,
             spilled_to: Some("out.txt".into()),
         };

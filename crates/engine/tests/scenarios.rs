@@ -765,7 +765,7 @@ fn refusals_pictures_sound_and_sources_are_kept() {
     use throughline_engine::fold::Block;
     use throughline_wire::{Hosted, Media, StepEvent};
     let mut world = World::run("tools t:read\ntext a");
-    let media = Media { media_type: "image/png".into(), data: "AA==".into() };
+    let media = Media::new("image/png".into(), "AA==".into());
     world.model(StepEvent::Citation(serde_json::json!({"url": "https://example.org"})));
     world.model(StepEvent::Image(media.clone()));
     world.model(StepEvent::Audio { data: "QUE=".into(), transcript: "hello".into() });

@@ -9,6 +9,7 @@ pub mod error;
 pub mod extract;
 pub mod gate;
 pub mod hub;
+pub mod kept_media;
 pub mod memories;
 pub mod net;
 pub mod own_agents;

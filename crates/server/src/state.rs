@@ -1,6 +1,7 @@
 //! What every handler is given.
 
 use crate::hub::Hub;
+use crate::kept_media::KeptMedia;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct Parts {
     pub catalog: Arc<dyn Catalog>,
     /// The bytes of files.
     pub blobs: BlobFolder,
+    /// The same for what turns speak of.
+    pub media: KeptMedia,
     /// The turns that are running.
     pub hub: Hub,
     /// The bounds of what one request, viewer or user may take.
@@ -46,16 +49,17 @@ impl AppState {
     ) -> Self {
         let log = app.log().clone();
         let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
-        Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits, render: Render::None }))
+        let media = KeptMedia::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
+        Self(Arc::new(Parts { app, log, catalog, blobs, media, hub, limits, render: Render::None }))
     }
 
     /// The same with another default of how tools are shown in chat completions.
     #[must_use]
     pub fn rendering(&self, render: Render) -> Self {
-        let Parts { app, log, catalog, blobs, hub, limits, .. } = &**self;
+        let Parts { app, log, catalog, blobs, media, hub, limits, .. } = &**self;
         let (app, log, catalog) = (app.clone(), log.clone(), catalog.clone());
-        let (blobs, hub, limits) = (blobs.clone(), hub.clone(), *limits);
-        Self(Arc::new(Parts { app, log, catalog, blobs, hub, limits, render }))
+        let (blobs, media, hub, limits) = (blobs.clone(), media.clone(), hub.clone(), *limits);
+        Self(Arc::new(Parts { app, log, catalog, blobs, media, hub, limits, render }))
     }
 }
 

@@ -11,7 +11,7 @@ fn read(body: &Value) -> Result<ChatRequest, Refusal> {
     ChatRequest::read(body, &|id| {
         (id == "file_1").then(|| UploadedFile {
             name: "cat.png".into(),
-            media: Media { media_type: "image/png".into(), data: "aGk=".into() },
+            media: Media::new("image/png".into(), "aGk=".into()),
         })
     })
 }
@@ -96,7 +96,7 @@ fn results_at_the_end_are_answers_and_what_follows_them_is_input() {
 fn pictures_and_files_come_along() {
     let parts =
         |content: Value| understood(json!({"messages": [{"role": "user", "content": content}]})).talk.input;
-    let picture = Media { media_type: "image/png".into(), data: "aGk=".into() };
+    let picture = Media::new("image/png".into(), "aGk=".into());
     for url in [
         json!({"url": "data:image/png;base64,aGk=", "detail": "low"}),
         json!("data:image/png;base64,aGk="),
@@ -110,7 +110,7 @@ fn pictures_and_files_come_along() {
         assert_eq!(wanted.is_empty(), url.to_string().contains("data:"), "{url}: {wanted:?}");
     }
     assert_eq!(parts(json!([{"type": "file", "file": {"file_id": "file_1"}}])), [UserPart::Image(picture)]);
-    let text_file = Media { media_type: "text/plain".into(), data: "aGk=".into() };
+    let text_file = Media::new("text/plain".into(), "aGk=".into());
     assert_eq!(
         parts(
             json!([{"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}}])

@@ -91,8 +91,8 @@ impl BlobFolder {
     /// The file system says no.
     pub async fn open(root: impl Into<PathBuf>, limits: BlobLimits) -> Result<Self, BlobError> {
         let root: PathBuf = root.into();
+        let unfinished = root.join(UNFINISHED);
         let folder = Self { root: Arc::from(root), limits, in_use: Arc::default() };
-        let unfinished = folder.root.join(UNFINISHED);
         folder
             .blocking(move |_| {
                 if let Err(error) = fs::remove_dir_all(&unfinished)
@@ -104,6 +104,13 @@ impl BlobFolder {
             })
             .await?;
         Ok(folder)
+    }
+
+    /// A folder that a server may have open, or that is not there yet: for commands beside it, which keep and read blobs
+    /// and collect none.
+    pub fn beside(root: impl Into<PathBuf>, limits: BlobLimits) -> Self {
+        let root: PathBuf = root.into();
+        Self { root: Arc::from(root), limits, in_use: Arc::default() }
     }
 
     /// How much it takes.
@@ -126,9 +133,15 @@ impl BlobFolder {
     /// # Errors
     /// The file system says no.
     pub async fn begin(&self) -> Result<UnfinishedBlob, BlobError> {
-        let path = self.root.join(UNFINISHED).join(uuid::Uuid::now_v7().simple().to_string());
+        let folder = self.root.join(UNFINISHED);
+        let path = folder.join(uuid::Uuid::now_v7().simple().to_string());
         let at = path.clone();
-        let file = self.blocking(move |_| new_private_file(&at)).await?;
+        let file = self
+            .blocking(move |_| {
+                make_folder(&folder)?;
+                new_private_file(&at)
+            })
+            .await?;
         Ok(UnfinishedBlob {
             folder: self.clone(),
             file: Some(file),

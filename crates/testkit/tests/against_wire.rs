@@ -105,7 +105,7 @@ fn closed(dialect: Dialect, reply: &Reply, outcomes: &[Outcome]) -> Message {
 }
 
 fn every_outcome() -> Vec<Outcome> {
-    let picture = Media { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() };
+    let picture = Media::new("image/png".into(), "iVBORw0KGgo=".into());
     vec![
         Outcome::Done(Output::text("21 °C")),
         Outcome::Done(Output::default()),

@@ -10,6 +10,7 @@ use crate::conversation::Conversation;
 use crate::driver::{ApprovalHandler, Keep};
 use crate::error::Error;
 use crate::input::UserInput;
+use crate::media::MediaStore;
 use crate::memory::{Memories, Memory, MemoryError};
 use crate::observer::{KeepRaw, Observer};
 use crate::offer::{self, Offer};
@@ -99,6 +100,8 @@ pub(crate) struct Inner {
     pub(crate) clients: Clients,
     pub(crate) own_agents: OwnAgents,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Where content is that is too large for the log; `None` = nothing is.
+    pub(crate) media: Option<Arc<dyn MediaStore>>,
     /// Of every turn, whatever its request says.
     pub(crate) keep_raw: KeepRaw,
 }

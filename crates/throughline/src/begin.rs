@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::driver::{self, COMMANDS_MAX, Origin, World};
 use crate::error::Error;
 use crate::hooks::{TurnEnded, TurnHooks};
+use crate::media::Shelf;
 use crate::observer::{KeepRaw, TurnFacts};
 use crate::offer::{self, Offer};
 use crate::said::Mailbox;
@@ -68,10 +69,14 @@ impl Throughline {
             Some(_) => HistoryOf::Conversation,
             None => HistoryOf::Turn,
         };
-        let (own_history, of_conversation) = match history {
+        let shelf = Shelf::new(inner.media.clone(), request.user.clone(), None);
+        let (mut own_history, of_conversation) = match history {
             HistoryOf::Turn => (request.history, Vec::new()),
             HistoryOf::Conversation => (Vec::new(), request.history),
         };
+        shelf.put_away_messages(&mut own_history).await;
+        let mut input = request.input.into_parts();
+        shelf.put_away_parts(&mut input).await;
         let setup = TurnSetup {
             agent: agent.name.clone(),
             instructions,
@@ -98,7 +103,7 @@ impl Throughline {
             message_id: MessageId::new(mint("msg")),
             // The random part of the id; only retries are spread by it.
             nonce: Uuid::now_v7().as_u64_pair().1,
-            input: request.input.into_parts(),
+            input,
         };
         let keep_raw = match (request.keep_raw, inner.keep_raw) {
             (KeepRaw::No, KeepRaw::No) => KeepRaw::No,
@@ -188,6 +193,7 @@ impl Throughline {
             keep_raw,
         };
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        let shelf = Shelf::new(inner.media.clone(), user.clone(), Some(id.clone()));
         let (over, abandoned) = (CancellationToken::new(), CancellationToken::new());
         let mailbox = Mailbox::default();
         let messages_max = setup.limits.messages_queued_max as usize;
@@ -209,6 +215,7 @@ impl Throughline {
             keep: self.keeper(clock, user.as_deref(), hooks.kept),
             commands,
             mailbox: mailbox.clone(),
+            shelf: shelf.clone(),
             offers: Offers::new(inner.clients.clone(), id.clone(), user, sender.clone()),
             abandoned: abandoned.clone(),
             observer: driver::Watched::new(inner.observer.clone(), facts),
@@ -222,7 +229,8 @@ impl Throughline {
             let ended = driver::drive(setup, start, origin, world).await;
             at_end(TurnEnded { turn_id, ..ended });
         });
-        Ok(Turn::new(id, log, tail, TurnControl::new(sender, over, abandoned, mailbox, messages_max)))
+        let control = TurnControl::new(sender, over, abandoned, mailbox, messages_max, shelf);
+        Ok(Turn::new(id, log, tail, control))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::clients::{CLIENT_GRACE_DEFAULT, Clients};
 use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
+use crate::media::MediaStore;
 use crate::memory::{Everybodys, InMemoryByUser, Memories, Memory};
 use crate::observer::{KeepRaw, Observer};
 use crate::own_agents::OwnAgents;
@@ -40,6 +41,7 @@ pub struct Builder {
     spool: Option<PathBuf>,
     client_grace: Option<Duration>,
     observer: Option<Arc<dyn Observer>>,
+    media: Option<Arc<dyn MediaStore>>,
     keep_raw: KeepRaw,
 }
 
@@ -219,6 +221,12 @@ impl Builder {
         self
     }
 
+    /// Where pictures, sounds and files are kept that are too large for the log. Default: nowhere, they stand in it. R: T12
+    pub fn media(mut self, media: Arc<dyn MediaStore>) -> Self {
+        self.media = Some(media);
+        self
+    }
+
     /// The bytes of upstreams are told to the observer, of every turn. Default: of those that ask for it. R: S5
     pub fn keep_raw(mut self, keep_raw: KeepRaw) -> Self {
         self.keep_raw = keep_raw;
@@ -265,6 +273,7 @@ impl Builder {
                 own_agents: OwnAgents::default(),
                 clients: Clients::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
                 observer: self.observer,
+                media: self.media,
                 keep_raw: self.keep_raw,
             }),
         })

@@ -28,7 +28,7 @@ impl UserInput {
 
     /// Appends a picture. Models that cannot see get a note instead (T12).
     pub fn image(mut self, media_type: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
-        self.0.push(UserPart::Image(Media { media_type: media_type.into(), data: STANDARD.encode(bytes) }));
+        self.0.push(UserPart::Image(Media::new(media_type.into(), STANDARD.encode(bytes))));
         self
     }
 
@@ -39,7 +39,7 @@ impl UserInput {
         media_type: impl Into<String>,
         bytes: impl AsRef<[u8]>,
     ) -> Self {
-        let media = Media { media_type: media_type.into(), data: STANDARD.encode(bytes) };
+        let media = Media::new(media_type.into(), STANDARD.encode(bytes));
         self.0.push(UserPart::File { name: name.into(), media });
         self
     }

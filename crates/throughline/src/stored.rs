@@ -14,7 +14,7 @@ use throughline_engine::{
     Beside, ConversationId, Event, MessageId, OnInterrupted, Out, Seq, TurnId, TurnSetup, TurnStart,
 };
 use throughline_wire::text::{self, CallFormat, ResultRole, TextCalls};
-use throughline_wire::{Dialect, Message, Profile};
+use throughline_wire::{Dialect, Media, Message, Profile, UserPart};
 
 /// Version of [`StoredTurn`] that this release writes. It reads all that are lower.
 pub const STORED_TURN: u32 = 1;
@@ -129,6 +129,13 @@ impl Prepared {
     /// The message that it will write.
     pub fn message_id(&self) -> &MessageId {
         self.stored.message_id()
+    }
+
+    /// The files that hold what its request said and the log is too small for: whoever keeps the turn keeps them with it.
+    pub fn files(&self) -> Vec<String> {
+        let input = self.stored.start.input.iter().filter_map(UserPart::media);
+        let said_before = self.stored.setup.history.iter().flat_map(Message::media);
+        input.chain(said_before).filter_map(Media::file_id).map(str::to_owned).collect()
     }
 
     /// What is to be kept of it, for [`Throughline::resume`].

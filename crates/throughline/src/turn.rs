@@ -4,6 +4,7 @@ use crate::approval::Answer;
 use crate::decided::{CallCancelled, Decided};
 use crate::driver::{Command, ToolAnswered};
 use crate::input::UserInput;
+use crate::media::Shelf;
 use crate::said::{Kept, Mailbox, Said, TakenBack};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -113,6 +114,8 @@ pub struct TurnControl {
     mailbox: Mailbox,
     /// How much of that may wait.
     messages_max: usize,
+    /// Where what is too large for the log goes.
+    shelf: Shelf,
 }
 
 /// Whether a turn has taken a command. What came of it is told by its events: of a cancel and an end that race, one
@@ -133,8 +136,9 @@ impl TurnControl {
         abandoned: CancellationToken,
         mailbox: Mailbox,
         messages_max: usize,
+        shelf: Shelf,
     ) -> Self {
-        Self { commands, over, abandoned, mailbox, messages_max }
+        Self { commands, over, abandoned, mailbox, messages_max, shelf }
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {
@@ -197,7 +201,9 @@ impl TurnControl {
         if self.is_over() {
             return Said::TurnIsOver;
         }
-        let message = QueuedMessage { id: id.clone(), input: input.into().into_parts(), when };
+        let mut input = input.into().into_parts();
+        self.shelf.put_away_parts(&mut input).await;
+        let message = QueuedMessage { id: id.clone(), input, when };
         if self.mailbox.keep(message.clone(), self.messages_max) == Kept::Full {
             return Said::Full;
         }

@@ -20,7 +20,7 @@ const BASE64: &str = "iVBORw0KGgpjYXQ=";
 
 fn camera() -> Arc<dyn Tool> {
     let look = |_: NoArguments, _| async {
-        let picture = Media { media_type: "image/png".into(), data: BASE64.into() };
+        let picture = Media::new("image/png".into(), BASE64.into());
         Output { media: vec![picture], ..Output::text("a picture") }
     };
     Arc::new(tool("camera.look", "Takes a picture", look).effect(Effect::Read).agent_callable())
@@ -64,7 +64,7 @@ async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
                 false => assert_eq!((images.len(), notes), (0, 1), "{context}"),
             }
             let call = message.calls().next().unwrap();
-            assert_eq!(call.output_media[0].data, BASE64, "the card has it either way: {context}");
+            assert_eq!(call.output_media[0].data(), BASE64, "the card has it either way: {context}");
             assert_eq!(server.violations(), [], "{context}");
         }
     }

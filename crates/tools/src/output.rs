@@ -243,13 +243,13 @@ fn limited_media(
     let mut note = String::new();
     let kept = media
         .into_iter()
-        .filter(|item| match room.checked_sub(item.data.len()) {
+        .filter(|item| match room.checked_sub(item.data().len()) {
             Some(left) => {
                 room = left;
                 true
             }
             None => {
-                let size = bytes(item.data.len() as u64 / 4 * 3);
+                let size = bytes(item.data().len() as u64 / 4 * 3);
                 note.push_str(&format!("\n[… {} of {size} left out: too large …]", item.media_type));
                 false
             }
@@ -463,7 +463,7 @@ mod tests {
     #[tokio::test]
     async fn structured_outputs_and_pictures_have_limits() {
         let small = OutputLimits { value_bytes_max: 20, media_bytes_max: 8, ..limits(400, 1_000) };
-        let picture = |data: &str| Media { media_type: "image/png".into(), data: data.into() };
+        let picture = |data: &str| Media::new("image/png".into(), data.into());
         let collector = || Collector::new(small, None, "c".into());
 
         let value = Output { value: Some(json!({"a": 1})), ..Output::default() };

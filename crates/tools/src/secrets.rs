@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use throughline_wire::{Media, Output};
+use throughline_wire::{Media, MediaContent, Output};
 
 /// Shorter values are placeholders ("none", "x"), and replacing them would destroy the text.
 pub const SECRET_BYTES_MIN: usize = 8;
@@ -108,7 +108,12 @@ impl Secrets {
             text: self.redact(&output.text).into_owned(),
             value: output.value.map(|value| self.redact_value(value)),
             media: media
-                .map(|Media { media_type, data }| Media { media_type, data: self.redact(&data).into_owned() })
+                .map(|media| match media.content {
+                    MediaContent::Here { data } => {
+                        Media::new(media.media_type, self.redact(&data).into_owned())
+                    }
+                    MediaContent::Kept { .. } => media,
+                })
                 .collect(),
             ..output
         }

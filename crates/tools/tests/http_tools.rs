@@ -158,7 +158,7 @@ async fn what_comes_back() {
     assert_eq!(output(asked.outcome).text, "plain text");
     let asked = ask(get(), a.clone(), vec![page(200, "image/png", b"\x89PNG".to_vec())]).await;
     let said = output(asked.outcome);
-    assert_eq!((said.media[0].media_type.as_str(), said.media[0].data.as_str()), ("image/png", "iVBORw=="));
+    assert_eq!((said.media[0].media_type.as_str(), said.media[0].data()), ("image/png", "iVBORw=="));
     for (reply, pointer, expected) in [
         (
             page(404, "text/html", "<h1>no such city</h1>"),

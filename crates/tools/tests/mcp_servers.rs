@@ -63,7 +63,7 @@ async fn everything_works(world: &World) {
 
     let image = call("get-tiny-image", json!({})).await;
     assert_eq!(image.media.iter().map(|media| media.media_type.as_str()).collect::<Vec<_>>(), ["image/png"]);
-    assert!(!image.text.contains(&image.media[0].data[..40]), "base64 is for no reader");
+    assert!(!image.text.contains(&image.media[0].data()[..40]), "base64 is for no reader");
 
     let weather = call("get-structured-content", json!({"location": "New York"})).await;
     assert!(weather.value.unwrap()["temperature"].is_number());

@@ -121,7 +121,7 @@ fn gemini_parts_of_the_provider_come_back_verbatim() {
     let events = [stop(parts.clone())];
     check_gemini(&events, parts);
     let reply = decode(Dialect::Gemini, &events);
-    assert_eq!((reply.images.len(), reply.images[0].data.as_str()), (1, "iVBO"));
+    assert_eq!((reply.images.len(), reply.images[0].data()), (1, "iVBO"));
     let [hosted] = reply.hosted.as_slice() else { panic!("one tool ran: {:?}", reply.hosted) };
     assert_eq!(hosted.name, "code_execution");
     assert_eq!(hosted.input, Some(json!({"language": "PYTHON", "code": "1"})));
@@ -233,6 +233,6 @@ fn responses_hosted_tools_and_pictures_are_shown_once() {
     assert_eq!(names, ["web_search", "get_time", "image_generation"]);
     assert_eq!(reply.hosted[1].output, Some(json!({"output": "noon"})));
     let [picture] = reply.images.as_slice() else { panic!("one picture: {:?}", reply.images) };
-    assert_eq!((picture.media_type.as_str(), picture.data.as_str()), ("image/webp", "UklG"));
+    assert_eq!((picture.media_type.as_str(), picture.data()), ("image/webp", "UklG"));
     assert!(reply.calls.is_empty());
 }

@@ -46,7 +46,7 @@ fn state(content: Value) -> Option<ProviderState> {
 }
 
 fn picture() -> Media {
-    Media { media_type: "image/png".into(), data: "iVBORw0KGgoAAAAN".into() }
+    Media::new("image/png".into(), "iVBORw0KGgoAAAAN".into())
 }
 
 fn request(messages: Vec<Message>) -> ModelRequest {
@@ -466,12 +466,12 @@ fn empty_replies_vanish_and_users_merge() {
 fn what_users_send() {
     let file = |name: &str, media_type: &str, data: &str| UserPart::File {
         name: name.into(),
-        media: Media { media_type: media_type.into(), data: data.into() },
+        media: Media::new(media_type.into(), data.into()),
     };
     let parts = || {
         vec![
             UserPart::Image(picture()),
-            UserPart::Image(Media { media_type: "image/tiff".into(), data: "AAAA".into() }),
+            UserPart::Image(Media::new("image/tiff".into(), "AAAA".into())),
             file("a.pdf", "application/pdf", "JVBERi0="),
             file("a.txt", "text/markdown", "5L2g5aW9"),
             file("a.zip", "application/zip", "UEsDBAAA"),

@@ -134,9 +134,9 @@ fn what_is_data_is_escaped_wherever_it_stands() {
         let UserPart::Text { text } = &said[0] else { panic!() };
         assert_eq!(text, "＠f {\"city\": \"Oslo\"}\n");
         let UserPart::File { name, media } = &said[1] else { panic!() };
-        assert_eq!((name.as_str(), media.data.as_str()), ("＠f", "77ygZiB7fQo="), "the text in it, too");
+        assert_eq!((name.as_str(), media.data()), ("＠f", "77ygZiB7fQo="), "the text in it, too");
         assert!(
-            matches!(&said[2], UserPart::File { media, .. } if media.data == "QGYge30K"),
+            matches!(&said[2], UserPart::File { media, .. } if media.data() == "QGYge30K"),
             "bytes are no text"
         );
         assert!(step.text.starts_with("＠f {\"city\": \"Oslo\"}\n"), "what the model said is no call of now");

@@ -357,9 +357,10 @@ impl Transcript {
                 Block::Thinking(Thinking { text: String::new(), started_at: now, ended_at: None })
             }
             BlockStart::Audio => Block::Sound { said: String::new(), open: true },
-            BlockStart::Image(media) => {
-                Block::Picture { media_type: media.media_type.clone(), bytes: media.data.len() / 4 * 3 }
-            }
+            BlockStart::Image(media) => Block::Picture {
+                media_type: media.media_type.clone(),
+                bytes: usize::try_from(media.bytes()).unwrap_or(usize::MAX),
+            },
             BlockStart::Notice { text, .. } => Block::Notice(text.clone()),
             BlockStart::Error(fault) => Block::Failure(fault.clone()),
             _ => return,

@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use throughline_wire::{
-    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Media, Problem, Repair, Seal, Slot,
-    StepEvent, Usage,
+    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Problem, Repair, Seal, Slot, StepEvent, Usage,
 };
 
 /// The line's form: `type` says which event it is.
@@ -99,7 +98,7 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
             StepEvent::Text(text) => EventView::Text { text },
             StepEvent::Thinking(text) => EventView::Thinking { text },
             StepEvent::Refusal(text) => EventView::Refusal { text },
-            StepEvent::Image(Media { media_type, data }) => EventView::Image { media_type, data },
+            StepEvent::Image(media) => EventView::Image { media_type: &media.media_type, data: media.data() },
             StepEvent::Audio { data, transcript } => EventView::Audio { data, transcript },
             StepEvent::Citation(source) => EventView::Citation { source },
             StepEvent::CallOpened { slot, position, upstream_id, name, kind } => EventView::CallOpened {

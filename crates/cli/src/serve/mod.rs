@@ -20,6 +20,7 @@ use throughline::config::{Auth, Settings, Switch};
 use throughline::{Approval, KeepRaw};
 use throughline_server::gate::FirstKey;
 use throughline_server::hub::MERGE_AFTER;
+use throughline_server::kept_media::KeptMedia;
 use throughline_server::memories::CatalogMemories;
 use throughline_server::telemetry::logs::{self, LogFormat};
 use throughline_server::telemetry::{self, CallHistory, Redaction, StoreFigures, Telemetry};
@@ -46,9 +47,15 @@ pub async fn run(args: &Serve) -> Ended {
     let memories = Arc::new(CatalogMemories::new(kept.catalog()));
     let (log, observer) = (kept.log(), telemetry.clone());
     let keep_raw = if stored.keep_raw == Switch::On { KeepRaw::Yes } else { KeepRaw::No };
+    let inline_max = u64::from(server.limits.media_inline_bytes_max);
+    let media = Arc::new(KeptMedia::new(kept.catalog(), blobs.clone(), inline_max));
     let world = World::open_with(&args.choice, settings, |builder| {
-        let builder =
-            builder.approval(Approval::Ask).observer(observer).memories(memories).keep_raw(keep_raw);
+        let builder = builder
+            .approval(Approval::Ask)
+            .observer(observer)
+            .memories(memories)
+            .keep_raw(keep_raw)
+            .media(media);
         #[cfg(feature = "bench")]
         let (builder, log) = (builder.tools(bench::tools()), bench::log(log));
         builder.log(log)

@@ -134,11 +134,21 @@ impl Kept {
         }))
     }
 
+    /// The same for commands beside a server, which may have it open.
+    pub fn blobs_beside(&self) -> BlobFolder {
+        blobs_of(&self.folder)
+    }
+
     pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, Failure> {
         let limits = BlobLimits { file_bytes_max: upload_bytes_max };
         let folder = self.folder.join(data::FILES);
         BlobFolder::open(&folder, limits).await.map_err(|error| messages::bad_data_folder(&folder, &error))
     }
+}
+
+/// The folder of files of a data folder, for commands beside a server.
+pub fn blobs_of(folder: &Path) -> BlobFolder {
+    BlobFolder::beside(folder.join(data::FILES), BlobLimits::default())
 }
 
 /// The file of the store that is meant, for commands that look into it: the one that is named, else that of the configuration.

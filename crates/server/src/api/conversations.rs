@@ -3,7 +3,7 @@
 use super::page::{Listed, PageQuery};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Json, Path, Query};
-use crate::portable::{self, Links, NotTakenIn, Portable, PortableTurn, Said, mint};
+use crate::portable::{self, Destination, Links, NotTakenIn, Portable, PortableTurn, Said, mint};
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use crate::turn_log;
@@ -14,6 +14,7 @@ use base64::Engine as _;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use throughline::MediaStore;
 use throughline_engine::Seq;
 use throughline_engine::fold::Message;
 use throughline_store::catalog::{
@@ -572,7 +573,8 @@ async fn travelling(
 
 /// Takes a conversation in under new names, and answers with it.
 async fn take_in(state: &AppState, principal: &Principal, portable: Portable) -> Result<Response, ApiError> {
-    let taken = portable::take_in(&*state.log, &*state.catalog, &principal.user, portable, now()).await;
+    let into = Destination { log: &*state.log, catalog: &*state.catalog, media: &state.media };
+    let taken = portable::take_in(into, &principal.user, portable, now()).await;
     let id = taken.map_err(not_taken_in)?;
     created(state, principal, &id).await
 }
@@ -600,7 +602,15 @@ async fn export(
             for turn in state.catalog.tree(&principal.user, &id).await? {
                 turns.push(travelling(&state, &principal, &turn.id, turn.parent).await?);
             }
-            (portable::write_jsonl(&Portable::of(row, turns), now()), "application/jsonl", "jsonl")
+            let mut portable = Portable::of(row, turns);
+            let mut content = BTreeMap::new();
+            for (_, file) in portable::files(&mut portable) {
+                if let Ok(Some(bytes)) = state.media.read(Some(&principal.user), &file).await {
+                    content.insert(file, bytes);
+                }
+            }
+            portable::bring_in(&mut portable, &content);
+            (portable::write_jsonl(&portable, now()), "application/jsonl", "jsonl")
         }
         ExportFormat::Markdown => {
             let mut messages = Vec::new();
@@ -644,7 +654,10 @@ impl KeptFiles {
 
 impl Links for KeptFiles {
     fn link(&self, media: &Media) -> Option<String> {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(&media.data).ok()?;
+        if let Some(id) = media.file_id() {
+            return Some(format!("/v1/files/{id}/content"));
+        }
+        let bytes = base64::engine::general_purpose::STANDARD.decode(media.data()).ok()?;
         let id = self.0.get(blake3::hash(&bytes).to_hex().as_str())?;
         Some(format!("/v1/files/{id}/content"))
     }

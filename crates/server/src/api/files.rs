@@ -264,7 +264,9 @@ async fn content(
     Ok(response)
 }
 
-/// Delete a file, used or not. What a conversation has taken of it stays there.
+/// Delete a file, used or not: with its content, wherever a conversation speaks of it. Models are told that it is gone.
+///
+/// Only files of at most `media_inline_bytes_max` stand in the conversation itself, and stay there.
 #[utoipa::path(delete, path = "/v1/files/{file_id}", tag = "files",
     params(("file_id" = String, Path, description = "Which file")), responses(
     (status = 204, description = "It is gone"),

@@ -79,9 +79,23 @@ async fn say(
     Json(body): Json<Say>,
 ) -> Result<(StatusCode, axum::Json<SaidSo>), ApiError> {
     let control = running(&state, &principal, &turn).await?;
-    let (input, _) = parts(&state, &principal.user, body.input).await?;
+    let input = parts_for(&state, &principal.user, &turn, body.input).await?;
     let said = said(&control, input, body.when, body.id).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(said)))
+}
+
+/// What is said to a turn that runs; its files stay as long as the turn does. // R: T12
+pub async fn parts_for(
+    state: &AppState,
+    user: &str,
+    turn: &str,
+    input: Vec<InputPart>,
+) -> Result<Vec<UserPart>, ApiError> {
+    let (input, files) = parts(state, user, input).await?;
+    for file in files {
+        state.catalog.use_file(user, turn, &file).await?;
+    }
+    Ok(input)
 }
 
 /// Says something to a turn that runs.

@@ -11,8 +11,6 @@ use crate::viewer::{From, message};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -339,8 +337,8 @@ pub async fn parts(
 async fn file(state: &AppState, user: &str, id: &str) -> Result<(String, Media), ApiError> {
     let not_found = || ApiError::not_found("file", id).param("file_id");
     let row = state.catalog.file(user, id).await?.ok_or_else(not_found)?;
-    let bytes = state.blobs.read(&row.hash).await?.ok_or_else(not_found)?;
-    Ok((row.name, Media { media_type: row.media_type, data: STANDARD.encode(bytes) }))
+    let media = state.media.of_file(&row).await.map_err(ApiError::internal)?.ok_or_else(not_found)?;
+    Ok((row.name, media))
 }
 
 fn too_large(param: &str, limit: &'static str, max: u32) -> ApiError {

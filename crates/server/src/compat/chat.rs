@@ -23,15 +23,13 @@ use answer::Answer;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::{Agent, Approval, ClientTool, TurnRequest};
 use throughline_engine::Confirm;
-use throughline_wire::{Media, Settings};
+use throughline_wire::Settings;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -176,8 +174,7 @@ async fn files(
     let mut files = BTreeMap::new();
     for id in wanted {
         let Some(row) = state.catalog.file(&principal.user, &id).await? else { continue };
-        let Some(bytes) = state.blobs.read(&row.hash).await.map_err(ApiError::internal)? else { continue };
-        let media = Media { media_type: row.media_type, data: STANDARD.encode(bytes) };
+        let Some(media) = state.media.of_file(&row).await.map_err(ApiError::internal)? else { continue };
         files.insert(id, UploadedFile { name: row.name, media });
     }
     Ok(files)

@@ -207,7 +207,7 @@ impl Hub {
             model: stored.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model)),
             mode: Some(stored.setup.mode.clone()),
             input_text: text_of(&stored.start.input),
-            files,
+            files: files.into_iter().chain(prepared.files()).collect(),
             created_at: now,
         };
         match inner.catalog.create_turn(user, row).await? {

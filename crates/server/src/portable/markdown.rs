@@ -175,7 +175,7 @@ mod tests {
 
     impl Links for Kept {
         fn link(&self, media: &Media) -> Option<String> {
-            (media.data == "aGk=").then(|| "/v1/files/file_1".to_owned())
+            (media.data() == "aGk=").then(|| "/v1/files/file_1".to_owned())
         }
     }
 

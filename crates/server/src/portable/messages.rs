@@ -183,7 +183,7 @@ fn user_parts(line: usize, content: Content) -> Result<Vec<UserPart>, LineError>
             let data = image_url.url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
             match data {
                 Some((media_type, data)) => {
-                    Ok(UserPart::Image(Media { media_type: media_type.to_owned(), data: data.to_owned() }))
+                    Ok(UserPart::Image(Media::new(media_type.to_owned(), data.to_owned())))
                 }
                 // What is elsewhere is not fetched: an import must not make the server call anybody.
                 None => Ok(UserPart::Text { text: format!("[picture: {}]", image_url.url) }),

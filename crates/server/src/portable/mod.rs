@@ -10,14 +10,16 @@ pub mod csv;
 mod ids;
 mod jsonl;
 mod markdown;
+mod media;
 mod messages;
 mod taken_in;
 
 pub use ids::{Renaming, mint};
 pub use jsonl::{FORMAT, FORMAT_VERSION, read as read_jsonl, write as write_jsonl};
 pub use markdown::{Links, NoLinks, markdown};
+pub use media::{bring_in, files};
 pub use messages::read as read_messages;
-pub use taken_in::{NotTakenIn, take_in};
+pub use taken_in::{Destination, NotTakenIn, take_in};
 
 use crate::turn_log::call_rows;
 use serde_json::{Value, json};
@@ -173,7 +175,8 @@ impl Portable {
     ///
     /// # Errors
     /// A turn whose log has no beginning or no end; see [`PortableTurn::close`].
-    pub fn into_rows(self, user: &str, now: i64) -> Result<Imported, LineError> {
+    pub fn into_rows(mut self, user: &str, now: i64) -> Result<Imported, LineError> {
+        let files = media::files(&mut self);
         let mut turns = Vec::with_capacity(self.turns.len());
         let mut calls: Vec<CallRow> = Vec::new();
         for turn in &self.turns {
@@ -225,6 +228,7 @@ impl Portable {
             },
             turns,
             calls,
+            files,
         })
     }
 }

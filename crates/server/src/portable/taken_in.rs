@@ -1,13 +1,26 @@
 //! A conversation from elsewhere into a store: its logs first, then the rows that name them, so that nothing is named that is
 //! not there. R: S4
 
+use super::media::put_away;
 use super::{LineError, Portable, Renaming, mint};
 use serde_json::Value;
+use throughline::MediaStore;
 use throughline_store::catalog::Catalog;
 use throughline_store::{Batch, Durability, Log, LogError, Record, STREAM_END, StoreError};
 
 /// Records appended at once.
 const RECORDS_AT_ONCE: usize = 1_000;
+
+/// Where a conversation goes.
+#[derive(Clone, Copy)]
+pub struct Destination<'a> {
+    /// The events of its turns.
+    pub log: &'a dyn Log,
+    /// Its rows.
+    pub catalog: &'a dyn Catalog,
+    /// What is too large for the log.
+    pub media: &'a dyn MediaStore,
+}
 
 /// Why a conversation is not taken in.
 #[derive(Debug, thiserror::Error)]
@@ -28,13 +41,14 @@ pub enum NotTakenIn {
 /// # Errors
 /// It is not whole, or the store takes no more. What was written of its logs until then is named by nothing.
 pub async fn take_in(
-    log: &dyn Log,
-    catalog: &dyn Catalog,
+    destination: Destination<'_>,
     user: &str,
     portable: Portable,
     now: i64,
 ) -> Result<String, NotTakenIn> {
-    let portable = Renaming::of(&portable, mint).apply(portable);
+    let Destination { log, catalog, media } = destination;
+    let mut portable = Renaming::of(&portable, mint).apply(portable);
+    put_away(&mut portable, user, media).await;
     let id = portable.id.clone();
     let logs: Vec<(String, Vec<Value>)> =
         portable.turns.iter().map(|turn| (turn.id.clone(), turn.events.clone())).collect();

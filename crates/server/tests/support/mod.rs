@@ -26,6 +26,7 @@ use throughline::engine::{RetryPolicy, TurnLimits};
 use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::Dialect;
 use throughline::{Approval, Builder, Throughline, Upstream};
+use throughline_server::kept_media::KeptMedia;
 use throughline_server::memories::CatalogMemories;
 use throughline_server::{AppState, Principal, Server, router};
 use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore};
@@ -194,6 +195,11 @@ async fn begin(
             .upstream(at)
             .model("m")
             .log(Arc::new(store.clone()))
+            .media(Arc::new(KeptMedia::new(
+                Arc::new(store.clone()),
+                blobs.clone(),
+                limits.media_inline_bytes_max.into(),
+            )))
             .memories(Arc::new(CatalogMemories::new(Arc::new(store.clone()))))
             .tool(
                 tool("weather.today", "Weather", |_: NoArguments, _| async { "sunny" })

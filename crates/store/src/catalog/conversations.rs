@@ -123,6 +123,8 @@ pub struct Imported {
     pub turns: Vec<TurnRow>,
     /// Calls of these turns.
     pub calls: Vec<CallRow>,
+    /// Which turn uses which file, as ids of both. Files that the user does not have are left out.
+    pub files: Vec<(String, String)>,
 }
 
 /// What to forget: whatever is older than the times given, in milliseconds since 1970. `None` = it stays.

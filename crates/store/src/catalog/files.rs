@@ -34,7 +34,7 @@ pub struct NewFile {
     pub bytes: u64,
     /// Of its content: the name of its blob.
     pub hash: String,
-    /// The turn whose tool made it; it goes with that turn. `None` = uploaded.
+    /// The turn whose tool or model made it; it goes with that turn. `None` = uploaded.
     pub made_in: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,

@@ -219,6 +219,16 @@ pub trait Catalog: Send + Sync {
     /// [`StoreError::OverLimit`]: the user would have more than `user_files_bytes_max`. [`StoreError::Exists`].
     async fn add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
 
+    /// A file for content that turns speak of: one of the user's that holds the same already and is used, else this one,
+    /// which is added as by [`add_file`](Self::add_file).
+    ///
+    /// # Errors
+    /// As [`add_file`](Self::add_file).
+    async fn keep_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
+
+    /// Notes that a turn uses a file: it stays as long as the turn does. `false`: the user does not have both.
+    async fn use_file(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError>;
+
     /// A file.
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
 

@@ -1,9 +1,9 @@
 //! Looking into a store's file from beside: a server may have it open, and nothing is locked, recovered or written.
 
-use super::catalog::{calls, conversations, raw, turns};
+use super::catalog::{calls, conversations, files, raw, turns};
 use super::{connection, open, schema, segment};
 use crate::catalog::{
-    CallFilter, CallRow, CatalogLimits, ConversationRow, Page, PageRequest, PathTurn, RawId, RawRow,
+    CallFilter, CallRow, CatalogLimits, ConversationRow, FileRow, Page, PageRequest, PathTurn, RawId, RawRow,
     TurnFilter, TurnRow, TurnSummary,
 };
 use crate::error::StoreError;
@@ -166,6 +166,14 @@ impl SqliteOnlooker {
     pub fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
         let Some(user) = self.owner("SELECT user_id FROM turn WHERE id = ?1", id)? else { return Ok(None) };
         turns::get(&self.connection, &user, id)
+    }
+
+    /// A file of a user.
+    ///
+    /// # Errors
+    /// The file of the store cannot be read.
+    pub fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
+        files::get(&self.connection, user, id)
     }
 
     /// What is kept of a turn's upstreams, in order.

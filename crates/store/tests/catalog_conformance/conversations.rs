@@ -97,13 +97,13 @@ async fn exported(store: &Opened, user: &str, id: &str) -> Imported {
             .await,
         );
     }
-    Imported { conversation, turns, calls }
+    Imported { conversation, turns, calls, files: Vec::new() }
 }
 
 /// The same under other ids and for another user.
 fn renamed(imported: &Imported, user: &str) -> Imported {
     let id = |id: &str| format!("new-{id}");
-    let Imported { mut conversation, mut turns, mut calls } = imported.clone();
+    let Imported { mut conversation, mut turns, mut calls, files } = imported.clone();
     conversation.id = id(&conversation.id);
     conversation.user = user.to_owned();
     conversation.leaf_id = conversation.leaf_id.as_deref().map(id);
@@ -118,7 +118,7 @@ fn renamed(imported: &Imported, user: &str) -> Imported {
         call.tool_id = id(&call.tool_id);
         call.conversation_id = call.conversation_id.as_deref().map(id);
     }
-    Imported { conversation, turns, calls }
+    Imported { conversation, turns, calls, files }
 }
 
 // R: S4
@@ -154,7 +154,8 @@ pub async fn a_history_without_events_can_be_imported(store: &Opened) {
     let Imported { conversation, turns, .. } = renamed(&exported(store, ANN, "c").await, ANN);
     let message_only =
         turns.into_iter().map(|turn| TurnRow { stored: String::new(), ..turn }).collect::<Vec<_>>();
-    let imported = Imported { conversation, turns: message_only.clone(), calls: Vec::new() };
+    let imported =
+        Imported { conversation, turns: message_only.clone(), calls: Vec::new(), files: Vec::new() };
     assert_eq!(catalog.import(ANN, imported).await, Ok(()));
     assert_eq!(store.turn_row(ANN, "new-a").await, message_only[0]);
     let path = catalog.path(ANN, "new-a").await.unwrap();

@@ -59,6 +59,7 @@ macro_rules! catalog_conformance {
             documents::answers_replace_those_about_the_same,
             keys::are_found_touched_and_revoked,
             files::are_counted_and_shown_by_a_harmless_name,
+            files::of_one_content_are_one_where_turns_speak_of_them,
             files::a_blob_goes_with_its_last_file,
             raw::pieces_become_one_answer,
             owners::another_user_sees_nothing_and_changes_nothing,

@@ -105,6 +105,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
         conversation: ConversationRow { id: "b2".into(), ..store.summary(ANN, "c").await.conversation },
         turns: vec![store.turn_row(ANN, "t").await],
         calls: Vec::new(),
+        files: vec![("t".into(), "f".into())],
     }) => Err(StoreError::Exists { what: "turn" } | StoreError::Invalid { .. }));
     row!(put_calls(vec![CallRow { status: "error".into(), ..call("t", 1, 99) }]) => Ok(0));
     row!(call("t", "t.1") => Ok(None));
@@ -125,6 +126,8 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(revoke_key("k", 99) => Ok(false));
     row!(add_file(file("f", "h", 1)) => Err(StoreError::Exists { .. }));
     row!(add_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
+    row!(keep_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
+    row!(use_file("t", "f") => Ok(false));
     row!(file("f") => Ok(None));
     row!(files(&page) => Ok(page) if page.items.is_empty());
     row!(remove_file("f") => Ok(None));

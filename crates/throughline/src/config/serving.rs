@@ -147,6 +147,9 @@ pub struct ServerLimits {
     pub upload_ms_max: u64,
     /// What a user says in one message, in bytes of text. Default 256 KiB.
     pub message_bytes_max: u32,
+    /// A picture, sound or file that stands in an event itself, in bytes; a larger one is kept as a file that the event
+    /// names. Default 16 KiB.
+    pub media_inline_bytes_max: u32,
     /// The history of a turn that belongs to no conversation, in bytes. Default 2 MiB.
     pub history_bytes_max: u32,
     /// New turns of a key in a minute. Default 60.
@@ -185,6 +188,7 @@ impl Default for ServerLimits {
             upload_bytes_max: 32 << 20,
             upload_ms_max: 300_000,
             message_bytes_max: 256 << 10,
+            media_inline_bytes_max: 16 << 10,
             history_bytes_max: 2 << 20,
             turns_per_minute_max: 60,
             turns_per_key_max: 8,
@@ -203,7 +207,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 21] {
+    fn all(&self) -> [(&'static str, u64); 22] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -214,6 +218,7 @@ impl ServerLimits {
             ("upload_bytes_max", self.upload_bytes_max),
             ("upload_ms_max", self.upload_ms_max),
             ("message_bytes_max", self.message_bytes_max.into()),
+            ("media_inline_bytes_max", self.media_inline_bytes_max.into()),
             ("history_bytes_max", self.history_bytes_max.into()),
             ("turns_per_minute_max", self.turns_per_minute_max.into()),
             ("turns_per_key_max", self.turns_per_key_max.into()),

@@ -1,5 +1,6 @@
 //! Running tools: a task each, ended by their outcome, stopped by a token.
 
+use crate::media::Shelf;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ const REPORTS_MAX: usize = 64;
 pub(super) struct RunningTools {
     turn: TurnId,
     executor: Executor,
+    shelf: Shelf,
     timeouts: HashMap<ToolName, Duration>,
     tasks: JoinSet<Outcome>,
     running: HashMap<Id, Running>,
@@ -47,12 +49,14 @@ impl RunningTools {
         offered: &[OfferedTool],
         executor: Executor,
         limits: &TurnLimits,
+        shelf: Shelf,
     ) -> Self {
         let timeout = |tool: &OfferedTool| (tool.name.clone(), Duration::from_millis(tool.timeout_ms));
         let (report, reports) = mpsc::channel(REPORTS_MAX);
         Self {
             turn: turn.clone(),
             executor,
+            shelf,
             timeouts: offered.iter().map(timeout).collect(),
             tasks: JoinSet::new(),
             running: HashMap::new(),
@@ -82,7 +86,7 @@ impl RunningTools {
             asked_max: self.asked_max,
             ..ToolCall::new(call.clone(), tool, arguments)
         };
-        let (executor, report) = (self.executor.clone(), self.report.clone());
+        let (executor, shelf, report) = (self.executor.clone(), self.shelf.clone(), self.report.clone());
         let reported = call.clone();
         let handle = self.tasks.spawn(async move {
             let on_progress = |progress| {
@@ -94,7 +98,8 @@ impl RunningTools {
                 }
             };
             failpoint::reach("tool_begins");
-            let outcome = executor.run(&registry, job, on_progress).await;
+            let mut outcome = executor.run(&registry, job, on_progress).await;
+            shelf.put_away_output(&mut outcome).await;
             failpoint::reach("tool_done");
             outcome
         });

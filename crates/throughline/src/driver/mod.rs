@@ -25,6 +25,7 @@ use crate::clients::{ClientAnswered, Offered, Offers};
 use crate::clock::Clock;
 use crate::decided::{CallCancelled, Decided};
 use crate::hooks::TurnEnded;
+use crate::media::Shelf;
 use crate::said::{Mailbox, TakenBack};
 use crate::upstream::UpstreamClient;
 use append::{Appender, Pace};
@@ -127,6 +128,8 @@ pub(crate) struct World {
     pub commands: mpsc::Receiver<Command>,
     /// What the user says in mid-turn.
     pub mailbox: Mailbox,
+    /// Where what is too large for the log goes, and comes from.
+    pub shelf: Shelf,
     /// The clients that run tools of this turn.
     pub offers: Offers,
     /// Nobody holds the turn any more: it is to be stopped.
@@ -191,13 +194,13 @@ impl Driver {
     async fn run(setup: TurnSetup, start: TurnStart, origin: Origin, world: World) -> Result<Turn, LogError> {
         let World { clock, log, claim, upstreams, calls, registry, executor, approval_handler, keep, .. } =
             world;
-        let World { mut commands, mailbox, offers, abandoned, observer, .. } = world;
+        let World { mut commands, mailbox, shelf, offers, abandoned, observer, .. } = world;
         let (logged, beside) = match origin {
             Origin::New => Default::default(),
             Origin::Log { events, beside } => (events, beside),
         };
         let mut appender = Appender::new(log, &start.turn_id, claim.epoch, &logged);
-        let tools = RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits);
+        let tools = RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits, shelf.clone());
         let mut out = Out::default();
         let mut machine = Turn::restore(setup, start, &logged, &beside);
         machine.resume(claim.epoch.0, clock.now(), &mut out);
@@ -206,7 +209,7 @@ impl Driver {
             outbox: Outbox::new(),
             out,
             clock,
-            model: ModelCall::new(calls),
+            model: ModelCall::new(calls, shelf),
             upstreams,
             registry,
             tools,

@@ -2,6 +2,7 @@
 
 use super::CallWatch;
 use crate::clock::Clock;
+use crate::media::Shelf;
 use crate::upstream::{Batch, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -23,6 +24,7 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 pub(super) struct ModelCall {
     /// How the model calls tools.
     calls: CallFormat,
+    shelf: Shelf,
     current: Option<Current>,
     /// Deltas that came while an append was under way: neighbours are joined, so that a slow log gets fewer and larger
     /// events (design §6).
@@ -38,8 +40,8 @@ struct Current {
 }
 
 impl ModelCall {
-    pub(super) fn new(calls: CallFormat) -> Self {
-        Self { calls, ..Self::default() }
+    pub(super) fn new(calls: CallFormat, shelf: Shelf) -> Self {
+        Self { calls, shelf, ..Self::default() }
     }
 
     /// Begins a call. One that is still going on is given up: the machine has asked for another.
@@ -48,14 +50,17 @@ impl ModelCall {
         step: u32,
         attempt: u32,
         client: Arc<UpstreamClient>,
-        request: Box<ModelRequest>,
+        mut request: Box<ModelRequest>,
         clock: Clock,
         watch: CallWatch,
     ) {
         let (sender, items) = mpsc::channel(ITEMS_MAX);
-        let calls = self.calls.clone();
+        let (calls, shelf) = (self.calls.clone(), self.shelf.clone());
         let task = tokio::spawn(async move {
-            let call = AssertUnwindSafe(client.call(&request, &calls, &clock, watch, sender.clone()));
+            let call = AssertUnwindSafe(async {
+                shelf.bring_in(&mut request).await;
+                client.call(&request, &calls, &clock, watch, &shelf, sender.clone()).await;
+            });
             if call.catch_unwind().await.is_err() {
                 // R: R3
                 let _ = sender

@@ -6,6 +6,7 @@ use super::{Key, Proxy, Upstream};
 use crate::clock::Clock;
 use crate::driver::CallWatch;
 use crate::error::Error;
+use crate::media::Shelf;
 use crate::observer::ModelMoment;
 use crate::stored::ReadAs;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -106,10 +107,12 @@ impl UpstreamClient {
         calls: &CallFormat,
         clock: &Clock,
         watch: CallWatch,
+        shelf: &Shelf,
         out: mpsc::Sender<ModelItem>,
     ) {
         let mut bytes = 0;
-        let exchanged = self.exchange(request, calls, clock, &watch, &mut bytes, &out).await;
+        let listeners = Listeners { out: &out, watch: &watch, shelf };
+        let exchanged = self.exchange(request, calls, clock, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
         watch.moment(|at| ModelMoment::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {
@@ -124,9 +127,8 @@ impl UpstreamClient {
         request: &ModelRequest,
         calls: &CallFormat,
         clock: &Clock,
-        watch: &CallWatch,
+        listeners: Listeners<'_>,
         bytes: &mut u64,
-        out: &mpsc::Sender<ModelItem>,
     ) -> Result<(), UpstreamFailure> {
         let limits = Deadlines::start(&self.upstream);
         let written = match calls {
@@ -134,7 +136,7 @@ impl UpstreamClient {
             CallFormat::Text(text) => Cow::Owned(render(request, text)),
         };
         let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
-        let response = self.open(&written, clock, offered, &limits, watch).await?;
+        let response = self.open(&written, clock, offered, &limits, listeners.watch).await?;
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
@@ -148,8 +150,7 @@ impl UpstreamClient {
             offered,
             said: Said::Nothing,
             bytes,
-            out,
-            watch,
+            listeners,
         };
         let ended = reply.read(response, &limits, self.host()).await?;
         if ended == Ended::Wholly {
@@ -468,8 +469,16 @@ struct Reply<'a> {
     said: Said,
     /// Of the body so far.
     bytes: &'a mut u64,
+    listeners: Listeners<'a>,
+}
+
+/// Who is told of a reply as it comes.
+#[derive(Clone, Copy)]
+struct Listeners<'a> {
     out: &'a mpsc::Sender<ModelItem>,
     watch: &'a CallWatch,
+    /// Takes pictures that are too large for the log.
+    shelf: &'a Shelf,
 }
 
 /// Whether anything of the reply has been passed on.
@@ -502,10 +511,10 @@ impl Reply<'_> {
                     // An empty piece is no byte.
                     if !piece.is_empty() {
                         if *self.bytes == 0 {
-                            self.watch.moment(|at| ModelMoment::FirstByte { at });
+                            self.listeners.watch.moment(|at| ModelMoment::FirstByte { at });
                         }
                         *self.bytes += piece.len() as u64;
-                        self.watch.raw(&piece);
+                        self.listeners.watch.raw(&piece);
                         waiting = Waiting::NextPiece;
                     }
                     let mut events = Batch::default();
@@ -549,6 +558,9 @@ impl Reply<'_> {
         }
         for event in &mut events {
             self.client.clean(event);
+            if let StepEvent::Image(media) = event {
+                self.listeners.shelf.put_away(media).await;
+            }
             match event {
                 StepEvent::End(End::Error(error)) if self.said == Said::Nothing => {
                     if let Some(failure) = failure::of_first_event(error, self.offered) {
@@ -562,11 +574,11 @@ impl Reply<'_> {
                 _ if self.said == Said::Something => {}
                 _ => {
                     self.said = Said::Something;
-                    self.watch.moment(|at| ModelMoment::FirstToken { at });
+                    self.listeners.watch.moment(|at| ModelMoment::FirstToken { at });
                 }
             }
         }
-        match self.out.send(ModelItem::Events(events)).await {
+        match self.listeners.out.send(ModelItem::Events(events)).await {
             Ok(()) => Ok(Listener::There),
             Err(_) => Ok(Listener::Gone),
         }

@@ -4,6 +4,7 @@ use super::{Batch, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
 use crate::clock::Clock;
 use crate::config::Environment;
 use crate::driver::CallWatch;
+use crate::media::Shelf;
 use serde_json::json;
 use std::collections::BTreeMap;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
@@ -93,7 +94,9 @@ async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
         }
         Came { events: batch.into_events(), failure }
     };
-    tokio::join!(client.call(request, &CallFormat::Native, &clock, CallWatch::nobody(), sender), collecting).1
+    let shelf = Shelf::default();
+    let call = client.call(request, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, sender);
+    tokio::join!(call, collecting).1
 }
 
 /// Calls once, without tools, an upstream that answers with `script`.
@@ -371,8 +374,9 @@ async fn dropping_a_call_closes_its_connection() {
     let client = client(chat(&server));
     let (sender, mut items) = mpsc::channel(1);
     let (asked, clock) = (request(), Clock::start());
+    let shelf = Shelf::default();
     tokio::select! {
-        () = client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), sender) => panic!("it never ends by itself"),
+        () = client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, sender) => panic!("it never ends by itself"),
         first = items.recv() => assert!(matches!(first, Some(ModelItem::Events(_)))),
     }
     assert_eq!(server.ended(1).await, Ending::ClientGone);
@@ -390,7 +394,16 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let running = tokio::spawn({
         let client = client.clone();
         async move {
-            client.call(&request(), &CallFormat::Native, &Clock::start(), CallWatch::nobody(), sender).await
+            client
+                .call(
+                    &request(),
+                    &CallFormat::Native,
+                    &Clock::start(),
+                    CallWatch::nobody(),
+                    &Shelf::default(),
+                    sender,
+                )
+                .await
         }
     });
     assert!(items.recv().await.is_some());

@@ -354,7 +354,7 @@ impl Endpoint {
             }
             (None, Ok(value)) if kind.contains("json") => Ok(self.json_output(value)),
             _ if ["image/", "audio/"].iter().any(|start| kind.starts_with(start)) => {
-                let media = Media { media_type: kind, data: STANDARD.encode(&body) };
+                let media = Media::new(kind, STANDARD.encode(&body));
                 Ok(Output { media: vec![media.clone()], ..Output::text(media.note()) })
             }
             _ if is_text(&content_type, &body) => Ok(Output::text(String::from_utf8_lossy(&body))),

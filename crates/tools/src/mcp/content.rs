@@ -93,7 +93,7 @@ impl Answer {
         } else if !is_base64(&data) {
             self.texts.push(format!("[{media_type} that is not valid base64]"));
         } else {
-            self.media.push(Media { media_type, data });
+            self.media.push(Media::new(media_type, data));
         }
     }
 
@@ -129,7 +129,7 @@ impl Answer {
                 self.texts.push(format!("{uri} ({kind}, {bytes} bytes)"));
                 self.resources.push(value);
                 if is_picture_or_sound(&kind) && is_base64(&blob) {
-                    self.media.push(Media { media_type: kind, data: blob });
+                    self.media.push(Media::new(kind, blob));
                 }
             }
             _ => self.texts.push("[a resource of a kind that is not known]".to_owned()),

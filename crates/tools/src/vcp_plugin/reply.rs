@@ -70,7 +70,7 @@ fn picture(url: &str) -> Option<Media> {
     let media_type = head.strip_suffix(";base64")?;
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     let is_picture = media_type.starts_with("image/") && !data.is_empty() && data.chars().all(is_base64);
-    is_picture.then(|| Media { media_type: media_type.to_owned(), data: data.to_owned() })
+    is_picture.then(|| Media::new(media_type.to_owned(), data.to_owned()))
 }
 
 fn as_text(value: Value) -> String {

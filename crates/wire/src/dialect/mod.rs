@@ -206,13 +206,20 @@ impl fmt::Display for EncodeError {
 impl std::error::Error for EncodeError {}
 
 /// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
-/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan.
+/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Media whose content is still in a file are told as a note.
 pub fn encode(
     dialect: Dialect,
     request: &ModelRequest,
     profile: &Profile,
     transfer: Transfer,
 ) -> Result<EncodedRequest, EncodeError> {
+    let told;
+    let request = if request.has_kept_media() {
+        told = request.without_kept_media();
+        &told
+    } else {
+        request
+    };
     match dialect {
         Dialect::OpenaiChat => Ok(openai_chat::encode(request, profile, transfer)),
         Dialect::OpenaiResponses => Ok(openai_responses::encode(request, profile, transfer)),

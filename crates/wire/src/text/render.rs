@@ -128,9 +128,9 @@ impl TextCalls {
     /// A file of text; anything else holds no text that a model would read as such.
     fn escaped_file(&self, media: &Media) -> Media {
         let is_text = media.media_type.starts_with("text/") || media.media_type.ends_with("json");
-        let text = BASE64.decode(&media.data).ok().filter(|_| is_text);
+        let text = BASE64.decode(media.data()).ok().filter(|_| is_text);
         match text.and_then(|bytes| String::from_utf8(bytes).ok()) {
-            Some(text) => Media { data: BASE64.encode(self.escaped(&text)), ..media.clone() },
+            Some(text) => Media::new(media.media_type.clone(), BASE64.encode(self.escaped(&text))),
             None => media.clone(),
         }
     }

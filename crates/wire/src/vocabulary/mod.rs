@@ -2,6 +2,7 @@
 
 mod call;
 mod id;
+mod media;
 mod message;
 mod outcome;
 mod step_event;
@@ -10,8 +11,9 @@ mod tool_definition;
 
 pub use call::{Arguments, Call, CallKind, RawArguments, Repair};
 pub use id::{CallId, Slot, ToolName, UpstreamCallId, WireName};
+pub use media::{Media, MediaContent};
 pub use message::{ClosedStep, Message, ModelRequest, ProviderState, Settings, ToolChoice, UserPart};
-pub use outcome::{Media, NotStarted, Outcome, Output, Started};
+pub use outcome::{NotStarted, Outcome, Output, Started};
 pub use step_event::{
     BrokenCall, End, FinishReason, Hosted, Problem, ProblemKind, Seal, StepEvent, UpstreamError, Usage,
 };

@@ -1,25 +1,8 @@
 //! How a call ended, and what the model is told about it.
 
+use super::Media;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// A picture or sound that a tool or the model produced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Media {
-    /// MIME type, `image/png`.
-    pub media_type: String,
-    /// Base64, without a `data:` prefix.
-    pub data: String,
-}
-
-impl Media {
-    /// What stands for it in a text where it cannot be sent; never its base64.
-    pub fn note(&self) -> String {
-        let kind = self.media_type.split('/').next().unwrap_or_default();
-        let kilobytes = (self.data.len() / 4 * 3).div_ceil(1000);
-        format!("[{kind} {}, {kilobytes} kB, shown to the user]", self.media_type)
-    }
-}
 
 /// What a tool produced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

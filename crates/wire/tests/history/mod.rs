@@ -60,7 +60,7 @@ pub fn failed(message: &str) -> Outcome {
 }
 
 pub fn media(media_type: &str, data: &str) -> Media {
-    Media { media_type: media_type.into(), data: data.into() }
+    Media::new(media_type.into(), data.into())
 }
 
 pub fn picture() -> Media {

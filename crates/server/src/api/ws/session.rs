@@ -343,7 +343,8 @@ impl Caller {
 
     async fn say(&self, of: ops::OfTurnSay) -> Result<messages::SaidSo, ApiError> {
         let control = self.running(&of.turn_id).await?;
-        let (input, _) = turns::parts(&self.state, &self.principal.user, of.say.input).await?;
+        let (state, user) = (&self.state, &self.principal.user);
+        let input = messages::parts_for(state, user, &of.turn_id, of.say.input).await?;
         messages::said(&control, input, of.say.when, of.say.id).await
     }
 

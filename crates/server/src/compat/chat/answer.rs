@@ -2,6 +2,7 @@
 
 use crate::error::ApiError;
 use crate::hub::{Hub, Standing};
+use crate::kept_media::KeptMedia;
 use crate::net::Cut;
 use crate::principal::Principal;
 use crate::state::AppState;
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 use std::io;
 use std::sync::Arc;
 use throughline::Event;
-use throughline_engine::TurnId;
+use throughline_engine::{BlockStart, EventKind, TurnId};
 use throughline_store::Record;
 
 /// Names the turn, for whoever wants to look at it through the own API.
@@ -27,6 +28,7 @@ pub(super) struct Answer {
     head: Head,
     projection: Projection,
     viewer: Viewer,
+    media: KeptMedia,
     life_line: LifeLine,
 }
 
@@ -56,7 +58,7 @@ impl Answer {
         let life_line =
             LifeLine { hub: state.hub.clone(), user: principal.user.clone(), turn: Some(turn.clone()) };
         let viewer = state.hub.viewer(principal, turn, From::After(after)).await?;
-        Ok(Self { head, projection, viewer, life_line })
+        Ok(Self { head, projection, viewer, media: state.media.clone(), life_line })
     }
 
     /// As the client wants it.
@@ -140,7 +142,11 @@ impl Answer {
         match self.viewer.next().await.map_err(io::Error::other)? {
             Some(Viewed::Records(records)) => {
                 let mut pieces = Vec::new();
-                for event in records.iter().filter_map(event_of) {
+                for mut event in records.iter().filter_map(event_of) {
+                    // A chat client has no key to this server's files but the text.
+                    if let EventKind::BlockStart(BlockStart::Image(media)) = &mut event.kind {
+                        self.media.bring_in(&self.life_line.user, media).await;
+                    }
                     pieces.extend(self.projection.push(&event));
                 }
                 if let Some(Ended::TurnIsOver | Ended::CallsHandedOver) = self.projection.ended() {

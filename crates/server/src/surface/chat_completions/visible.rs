@@ -68,7 +68,11 @@ pub(crate) fn card(call: &Shown<'_>, result: &ToolResult) -> String {
 
 /// What the model drew, in the text.
 pub(crate) fn picture(media: &Media) -> String {
-    format!("![image](data:{};base64,{})", media.media_type, media.data)
+    match media.file_id() {
+        None => format!("![image](data:{};base64,{})", media.media_type, media.data()),
+        // Whoever gave it a file took it away again.
+        Some(_) => media.note(),
+    }
 }
 
 /// A line of reasoning: `[Weather: city: Paris]`, `[Weather: 16 °C]`.

@@ -2,7 +2,7 @@
 
 use super::rows::{each, exists, sought, unsigned};
 use super::turns::{self, Begin};
-use super::{Db, calls, search};
+use super::{Db, calls, files, search};
 use crate::catalog::texts::{Sought, check_id, first_words, title as shown_title, without_nul};
 use crate::catalog::{
     CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
@@ -200,7 +200,7 @@ pub(super) async fn import(
     imported: &Imported,
 ) -> Result<(), StoreError> {
     check_id("user", user)?;
-    let Imported { conversation, turns, calls } = imported;
+    let Imported { conversation, turns, calls, files } = imported;
     let max = limits.conversation_turns_max;
     if turns.len() as u64 > max {
         return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
@@ -227,6 +227,9 @@ pub(super) async fn import(
         ));
     }
     calls::put(db, user, calls).await?;
+    for (turn, file) in files.iter().filter(|(turn, _)| before.contains(turn.as_str())) {
+        files::note_use(db, user, turn, file).await?;
+    }
     touched(db, id, conversation.updated_at).await
 }
 

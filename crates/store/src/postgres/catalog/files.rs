@@ -42,20 +42,58 @@ pub(super) async fn add(
     .fetch_one(&mut *db)
     .await
     .map_err(exists("file"))?;
-    if let Some(turn_id) = &new.made_in {
-        let used = sqlx::query(
-            "INSERT INTO file_use (turn_id, file_id) SELECT id, $2 FROM turn WHERE id = $1 AND user_id = $3",
-        )
-        .bind(sought(turn_id))
-        .bind(&new.id)
-        .bind(user)
-        .execute(db)
-        .await?;
-        if used.rows_affected() == 0 {
-            return Err(StoreError::invalid("made_in", "there is no such turn"));
-        }
+    if let Some(turn_id) = &new.made_in
+        && !note_use(db, user, turn_id, &new.id).await?
+    {
+        return Err(StoreError::invalid("made_in", "there is no such turn"));
     }
     file(&row)
+}
+
+pub(super) async fn keep(
+    db: Db<'_>,
+    limits: &CatalogLimits,
+    user: &str,
+    new: &NewFile,
+) -> Result<FileRow, StoreError> {
+    // One that nobody uses may be swept before the turn that is being prepared uses it.
+    let there = sqlx::query(
+        "SELECT * FROM file f WHERE hash = $1 AND user_id = $2 AND media_type = $3
+            AND EXISTS (SELECT 1 FROM file_use WHERE file_id = f.id) LIMIT 1",
+    )
+    .bind(sought(&new.hash))
+    .bind(sought(user))
+    .bind(title(&new.media_type, limits.title_chars_max))
+    .fetch_optional(&mut *db)
+    .await?;
+    let Some(there) = there.as_ref().map(file).transpose()? else { return add(db, limits, user, new).await };
+    if let Some(turn_id) = &new.made_in
+        && !note_use(db, user, turn_id, &there.id).await?
+    {
+        return Err(StoreError::invalid("made_in", "there is no such turn"));
+    }
+    Ok(there)
+}
+
+/// `false`: the user does not have both.
+pub(super) async fn note_use(
+    db: Db<'_>,
+    user: &str,
+    turn_id: &str,
+    file_id: &str,
+) -> Result<bool, StoreError> {
+    // Once more is as good as once.
+    let noted = sqlx::query(
+        "INSERT INTO file_use (turn_id, file_id)
+         SELECT t.id, f.id FROM turn t, file f WHERE t.id = $1 AND t.user_id = $3 AND f.id = $2 AND f.user_id = $3
+         ON CONFLICT (turn_id, file_id) DO UPDATE SET file_id = excluded.file_id",
+    )
+    .bind(sought(turn_id))
+    .bind(sought(file_id))
+    .bind(sought(user))
+    .execute(db)
+    .await?;
+    Ok(noted.rows_affected() > 0)
 }
 
 pub(super) async fn get(db: Db<'_>, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {

@@ -310,6 +310,20 @@ impl Catalog for PostgresStore {
         Ok(done)
     }
 
+    async fn keep_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
+        let mut db = self.writing(Power, user).await?;
+        let done = files::keep(&mut db, &self.catalog_limits(), user, &file).await?;
+        db.commit().await?;
+        Ok(done)
+    }
+
+    async fn use_file(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError> {
+        let mut db = self.writing(Process, user).await?;
+        let done = files::note_use(&mut db, user, turn_id, file_id).await?;
+        db.commit().await?;
+        Ok(done)
+    }
+
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
         files::get(&mut *self.reading().await?, user, id).await
     }

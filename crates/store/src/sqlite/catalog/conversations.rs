@@ -2,7 +2,7 @@
 
 use super::rows::{exists, unsigned};
 use super::turns::{self, Begin};
-use super::{calls, search};
+use super::{calls, files, search};
 use crate::catalog::texts::{Sought, check_id, first_words, like_pattern, title as shown_title, without_nul};
 use crate::catalog::{
     CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
@@ -181,7 +181,7 @@ pub(super) fn import(
     imported: &Imported,
 ) -> Result<(), StoreError> {
     check_id("user", user)?;
-    let Imported { conversation, turns, calls } = imported;
+    let Imported { conversation, turns, calls, files } = imported;
     let max = limits.conversation_turns_max;
     if turns.len() as u64 > max {
         return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
@@ -208,6 +208,9 @@ pub(super) fn import(
         ));
     }
     calls::put(db, user, calls)?;
+    for (turn, file) in files.iter().filter(|(turn, _)| before.contains(turn.as_str())) {
+        files::note_use(db, user, turn, file)?;
+    }
     touched(db, id, conversation.updated_at)
 }
 

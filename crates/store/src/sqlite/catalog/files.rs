@@ -42,18 +42,56 @@ pub(super) fn add(
             file,
         )
         .map_err(exists("file"))?;
-    if let Some(turn_id) = &new.made_in {
-        let used = db
-            .prepare_cached("INSERT INTO file_use (turn_id, file_id) SELECT id, ?2 FROM turn WHERE id = ?1 AND user_id = ?3")?
-            .execute([turn_id, &new.id, user])?;
-        if used == 0 {
-            return Err(StoreError::invalid("made_in", "there is no such turn"));
-        }
+    if let Some(turn_id) = &new.made_in
+        && !note_use(db, user, turn_id, &new.id)?
+    {
+        return Err(StoreError::invalid("made_in", "there is no such turn"));
     }
     Ok(row)
 }
 
-pub(super) fn get(db: &Connection, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
+pub(super) fn keep(
+    db: &Connection,
+    limits: &CatalogLimits,
+    user: &str,
+    new: &NewFile,
+) -> Result<FileRow, StoreError> {
+    // One that nobody uses may be swept before the turn that is being prepared uses it.
+    let there = db
+        .prepare_cached(
+            "SELECT * FROM file f WHERE hash = ?1 AND user_id = ?2 AND media_type = ?3
+                AND EXISTS (SELECT 1 FROM file_use WHERE file_id = f.id) LIMIT 1",
+        )?
+        .query_row([&new.hash, user, &title(&new.media_type, limits.title_chars_max)], file)
+        .optional()?;
+    let Some(there) = there else { return add(db, limits, user, new) };
+    if let Some(turn_id) = &new.made_in
+        && !note_use(db, user, turn_id, &there.id)?
+    {
+        return Err(StoreError::invalid("made_in", "there is no such turn"));
+    }
+    Ok(there)
+}
+
+/// `false`: the user does not have both.
+pub(super) fn note_use(
+    db: &Connection,
+    user: &str,
+    turn_id: &str,
+    file_id: &str,
+) -> Result<bool, StoreError> {
+    // Once more is as good as once.
+    let noted = db
+        .prepare_cached(
+            "INSERT INTO file_use (turn_id, file_id)
+             SELECT t.id, f.id FROM turn t, file f WHERE t.id = ?1 AND t.user_id = ?3 AND f.id = ?2 AND f.user_id = ?3
+             ON CONFLICT DO UPDATE SET file_id = excluded.file_id",
+        )?
+        .execute([turn_id, file_id, user])?;
+    Ok(noted > 0)
+}
+
+pub(in crate::sqlite) fn get(db: &Connection, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
     Ok(db
         .prepare_cached("SELECT * FROM file WHERE id = ?1 AND user_id = ?2")?
         .query_row([id, user], file)

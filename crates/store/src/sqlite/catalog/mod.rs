@@ -3,7 +3,7 @@
 pub(super) mod calls;
 pub(super) mod conversations;
 mod documents;
-mod files;
+pub(super) mod files;
 mod keys;
 pub(super) mod raw;
 mod removal;
@@ -262,6 +262,16 @@ impl Catalog for SqliteStore {
     async fn add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
         self.write(Power, move |db| files::add(db, &limits, &user, &file)).await
+    }
+
+    async fn keep_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
+        let (limits, user) = (self.catalog_limits(), user.to_owned());
+        self.write(Power, move |db| files::keep(db, &limits, &user, &file)).await
+    }
+
+    async fn use_file(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError> {
+        let (user, turn_id, file_id) = (user.to_owned(), turn_id.to_owned(), file_id.to_owned());
+        self.write(Process, move |db| files::note_use(db, &user, &turn_id, &file_id)).await
     }
 
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {

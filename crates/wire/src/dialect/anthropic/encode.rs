@@ -277,7 +277,7 @@ fn text_block(text: &str) -> Value {
 }
 
 fn base64_source(media: &Media) -> Value {
-    json!({ "type": "base64", "media_type": media.media_type, "data": media.data })
+    json!({ "type": "base64", "media_type": media.media_type, "data": media.data() })
 }
 
 /// A file as a document, if it is PDF or text.
@@ -285,7 +285,7 @@ fn document(name: &str, media: &Media) -> Option<Value> {
     let source = if media.media_type == "application/pdf" {
         base64_source(media)
     } else if media.media_type.starts_with("text/") || media.media_type == "application/json" {
-        let text = String::from_utf8(BASE64.decode(&media.data).ok()?)
+        let text = String::from_utf8(BASE64.decode(media.data()).ok()?)
             .ok()
             .filter(|text| !text.trim().is_empty())?;
         json!({ "type": "text", "media_type": "text/plain", "data": text })
@@ -302,6 +302,5 @@ fn note(media: &Media, whose: &str) -> String {
 
 /// Type and size.
 fn about(media: &Media) -> String {
-    let bytes = media.data.len() / 4 * 3;
-    format!("{}, {} kB", media.media_type, bytes.div_ceil(1000))
+    format!("{}, {} kB", media.media_type, media.bytes().div_ceil(1000))
 }

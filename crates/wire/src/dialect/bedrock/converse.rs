@@ -207,7 +207,7 @@ impl Decoder {
             self.blocks.open(index, Block::Answer { head: members(answer), content, reported: false });
         } else if let Some(data) = block.path(&["image", "source", "bytes"]).and_then(Json::as_str) {
             let format = block.path(&["image", "format"]).and_then(Json::as_str).unwrap_or_default();
-            step.image(Media { media_type: format!("image/{format}"), data: data.into_owned() });
+            step.image(Media::new(format!("image/{format}"), data.into_owned()));
         } else {
             step.problem(ProblemKind::UnknownEvent, block.raw());
         }

@@ -377,7 +377,7 @@ fn inline_data(data: &Json<'_>, is_thought: bool, step: &mut Step<'_>) {
     } else if media_type.starts_with("audio/") {
         step.audio(&base64, "");
     } else if media_type.starts_with("image/") {
-        step.image(Media { media_type: media_type.into_owned(), data: base64.into_owned() });
+        step.image(Media::new(media_type.into_owned(), base64.into_owned()));
     } else {
         step.problem(ProblemKind::UnknownEvent, &format!("inlineData of type {media_type}"));
     }

@@ -237,5 +237,5 @@ fn name_of(call: &Call) -> Cow<'_, str> {
 }
 
 fn inline(media: &Media) -> Value {
-    json!({ "inlineData": { "mimeType": media.media_type, "data": media.data } })
+    json!({ "inlineData": { "mimeType": media.media_type, "data": media.data() } })
 }

@@ -52,10 +52,10 @@ fn user(parts: &[UserPart], profile: &Profile) -> Value {
     for part in parts {
         match part {
             UserPart::Text { text } => texts.push(text.clone()),
-            UserPart::Image(media) if profile.vision => images.push(media.data.clone()),
+            UserPart::Image(media) if profile.vision => images.push(media.data().to_owned()),
             UserPart::Image(media) => texts.push(media.note()),
             UserPart::File { media, .. } if profile.vision && media.media_type.starts_with("image/") => {
-                images.push(media.data.clone());
+                images.push(media.data().to_owned());
             }
             UserPart::File { name, media } => texts.push(format!("{name}: {}", media.note())),
         }
@@ -99,7 +99,7 @@ fn step(step: &ClosedStep, request: &ModelRequest, profile: &Profile, messages: 
     }
     if !pictures.is_empty() {
         // A tool message holds text only.
-        let images = pictures.into_iter().map(|media| media.data.clone()).collect();
+        let images = pictures.into_iter().map(|media| media.data().to_owned()).collect();
         messages.push(with_images("user", "Pictures returned by the tools above.".to_owned(), images));
     }
 }

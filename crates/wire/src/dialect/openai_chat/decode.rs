@@ -256,7 +256,7 @@ fn image_part(part: &Json<'_>, step: &mut Step<'_>) {
     let Some(url) = image.as_str().or_else(|| image.nonempty("url")) else { return };
     match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
         Some((media_type, data)) => {
-            step.image(Media { media_type: media_type.to_owned(), data: data.to_owned() });
+            step.image(Media::new(media_type.to_owned(), data.to_owned()));
         }
         None => step.citation(part),
     }

@@ -183,7 +183,7 @@ fn tool_call(id: &str, call: &Call, state: Option<&ProviderState>) -> Value {
 }
 
 fn image(media: &Media) -> Value {
-    json!({"type": "image_url", "image_url": {"url": format!("data:{};base64,{}", media.media_type, media.data)}})
+    json!({"type": "image_url", "image_url": {"url": format!("data:{};base64,{}", media.media_type, media.data())}})
 }
 
 /// Ids for one request: theirs verbatim where they are unique in it, else ours.

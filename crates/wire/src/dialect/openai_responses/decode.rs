@@ -410,7 +410,7 @@ fn hosted(item: &Json<'_>, step: &mut Step<'_>) {
     let output = pick(&["results", "outputs", "output", "tools", "error"]);
     if let Some(data) = item.nonempty("result").filter(|_| kind == "image_generation_call") {
         let format = item.nonempty("output_format").unwrap_or(Cow::Borrowed("png"));
-        step.image(Media { media_type: format!("image/{format}"), data: data.into_owned() });
+        step.image(Media::new(format!("image/{format}"), data.into_owned()));
     }
     step.hosted(Hosted {
         id: item.scalar("id").map(Cow::into_owned),

@@ -209,5 +209,5 @@ fn input_text(text: &str) -> Value {
 }
 
 fn data_url(media: &Media) -> String {
-    format!("data:{};base64,{}", media.media_type, media.data)
+    format!("data:{};base64,{}", media.media_type, media.data())
 }

@@ -380,5 +380,5 @@ fn media(place: &Field<'_>, data: &str) -> Result<Media, Refusal> {
     if media_type.is_empty() || STANDARD.decode(content).is_err() {
         return Err(invalid());
     }
-    Ok(Media { media_type: media_type.to_owned(), data: content.to_owned() })
+    Ok(Media::new(media_type.to_owned(), content.to_owned()))
 }

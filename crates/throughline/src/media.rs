@@ -1,0 +1,114 @@
+//! Pictures, sounds and files that are too large for the log: they are kept in a store of files, events speak of them by
+//! their file, and a model is given their content again. R: T12, S4
+//!
+//! Without a [`MediaStore`] everything stays in the events, as suits a program whose log is its memory.
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt;
+use std::sync::Arc;
+use throughline_engine::TurnId;
+use throughline_wire::{Media, MediaContent, Message, ModelRequest, Outcome, UserPart};
+
+/// Whose content it is, and what it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MediaOwner {
+    /// Whose turn it is, in an application with several users.
+    pub user: Option<String>,
+    /// The turn; `None` = it is being prepared, and whoever keeps the turn names the files of
+    /// [`Prepared::files`](crate::Prepared::files) with it.
+    pub turn_id: Option<TurnId>,
+}
+
+/// Why content cannot be kept or had.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct MediaError(pub String);
+
+/// Where content is kept that is too large for the log.
+#[async_trait]
+pub trait MediaStore: Send + Sync {
+    /// Most bytes of content that stand in an event themselves.
+    fn inline_bytes_max(&self) -> u64;
+
+    /// Keeps content, and gives the id of its file.
+    ///
+    /// # Errors
+    /// It cannot be kept. It stays in the event then: nothing is lost.
+    async fn keep(&self, owner: &MediaOwner, media_type: &str, bytes: Vec<u8>) -> Result<String, MediaError>;
+
+    /// The content of a file; `None` = there is no such file of this user.
+    ///
+    /// # Errors
+    /// It cannot be read now.
+    async fn read(&self, user: Option<&str>, file_id: &str) -> Result<Option<Vec<u8>>, MediaError>;
+}
+
+/// The way of one turn to the store of files.
+#[derive(Clone, Default)]
+pub(crate) struct Shelf {
+    store: Option<Arc<dyn MediaStore>>,
+    owner: MediaOwner,
+}
+
+impl fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shelf").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+impl Shelf {
+    pub(crate) fn new(
+        store: Option<Arc<dyn MediaStore>>,
+        user: Option<String>,
+        turn_id: Option<TurnId>,
+    ) -> Self {
+        Self { store, owner: MediaOwner { user, turn_id } }
+    }
+
+    /// Content over the limit into a file. What cannot be kept stays where it is.
+    pub(crate) async fn put_away(&self, media: &mut Media) {
+        let Some(store) = &self.store else { return };
+        let MediaContent::Here { data } = &media.content else { return };
+        if media.bytes() <= store.inline_bytes_max() {
+            return;
+        }
+        // Base64 that cannot be read is nobody's picture; the model's provider will say so.
+        let Ok(bytes) = STANDARD.decode(data) else { return };
+        let size = bytes.len() as u64;
+        // A store that cannot says why where it runs; here nothing is lost.
+        if let Ok(file_id) = store.keep(&self.owner, &media.media_type, bytes).await {
+            media.content = MediaContent::Kept { file_id, bytes: size };
+        }
+    }
+
+    pub(crate) async fn put_away_parts(&self, parts: &mut [UserPart]) {
+        for media in parts.iter_mut().filter_map(UserPart::media_mut) {
+            self.put_away(media).await;
+        }
+    }
+
+    pub(crate) async fn put_away_messages(&self, messages: &mut [Message]) {
+        for media in messages.iter_mut().flat_map(Message::media_mut) {
+            self.put_away(media).await;
+        }
+    }
+
+    pub(crate) async fn put_away_output(&self, outcome: &mut Outcome) {
+        for media in outcome.output_mut().into_iter().flat_map(|output| &mut output.media) {
+            self.put_away(media).await;
+        }
+    }
+
+    /// Content out of its files, for a model. What is not there any more stays a reference, which is told as a note.
+    pub(crate) async fn bring_in(&self, request: &mut ModelRequest) {
+        let Some(store) = &self.store else { return };
+        for media in request.messages.iter_mut().flat_map(Message::media_mut) {
+            let Some(file_id) = media.file_id() else { continue };
+            if let Ok(Some(bytes)) = store.read(self.owner.user.as_deref(), file_id).await {
+                media.content = MediaContent::Here { data: STANDARD.encode(bytes) };
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it. R: T12
+
+use super::{Message, ModelRequest, Outcome, Output, Started, UserPart};
+use serde::{Deserialize, Serialize};
+
+/// A picture, sound or file of the user, a tool or the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// MIME type, `image/png`.
+    pub media_type: String,
+    /// Its content, or where that is.
+    #[serde(flatten)]
+    pub content: MediaContent,
+}
+
+/// Where the content of a [`Media`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum MediaContent {
+    /// Here.
+    Here {
+        /// Base64, without a `data:` prefix.
+        data: String,
+    },
+    /// In a file: whoever needs it asks for that.
+    Kept {
+        /// Which.
+        file_id: String,
+        /// How large it is.
+        bytes: u64,
+    },
+}
+
+impl Media {
+    /// With its content in base64, without a `data:` prefix.
+    pub fn new(media_type: String, data: String) -> Self {
+        Self { media_type, content: MediaContent::Here { data } }
+    }
+
+    /// By the file that holds its content.
+    pub fn kept(media_type: String, file_id: String, bytes: u64) -> Self {
+        Self { media_type, content: MediaContent::Kept { file_id, bytes } }
+    }
+
+    /// Its base64; empty if the content is in a file. [`encode`](crate::encode) writes a note in place of those, so no
+    /// encoder meets one.
+    pub fn data(&self) -> &str {
+        match &self.content {
+            MediaContent::Here { data } => data,
+            MediaContent::Kept { .. } => "",
+        }
+    }
+
+    /// The file that holds its content, if one does.
+    pub fn file_id(&self) -> Option<&str> {
+        match &self.content {
+            MediaContent::Here { .. } => None,
+            MediaContent::Kept { file_id, .. } => Some(file_id),
+        }
+    }
+
+    /// How large its content is, in bytes.
+    pub fn bytes(&self) -> u64 {
+        match &self.content {
+            MediaContent::Here { data } => data.len() as u64 / 4 * 3,
+            MediaContent::Kept { bytes, .. } => *bytes,
+        }
+    }
+
+    /// What stands for it in a text where it cannot be sent; never its base64.
+    pub fn note(&self) -> String {
+        format!("[{}, shown to the user]", self.about())
+    }
+
+    /// What stands for it when the file that held it is gone.
+    fn note_of_loss(&self) -> String {
+        format!("[{}, no longer there]", self.about())
+    }
+
+    fn about(&self) -> String {
+        let kind = self.media_type.split('/').next().unwrap_or_default();
+        format!("{kind} {}, {} kB", self.media_type, self.bytes().div_ceil(1000))
+    }
+}
+
+impl UserPart {
+    /// Its content, if it is not text.
+    pub fn media(&self) -> Option<&Media> {
+        match self {
+            UserPart::Text { .. } => None,
+            UserPart::Image(media) | UserPart::File { media, .. } => Some(media),
+        }
+    }
+
+    /// The same, to be replaced.
+    pub fn media_mut(&mut self) -> Option<&mut Media> {
+        match self {
+            UserPart::Text { .. } => None,
+            UserPart::Image(media) | UserPart::File { media, .. } => Some(media),
+        }
+    }
+}
+
+impl Outcome {
+    /// What the tool produced, to be replaced.
+    pub fn output_mut(&mut self) -> Option<&mut Output> {
+        match self {
+            Outcome::Done(output) => Some(output),
+            Outcome::Failed { partial, .. }
+            | Outcome::TimedOut { partial, .. }
+            | Outcome::Cancelled(Started::Yes { partial, .. }) => partial.as_mut(),
+            Outcome::Denied { .. }
+            | Outcome::Cancelled(Started::No)
+            | Outcome::NotStarted(_)
+            | Outcome::Unknown => None,
+        }
+    }
+}
+
+impl Message {
+    /// All media in it.
+    pub fn media(&self) -> Vec<&Media> {
+        match self {
+            Message::User(parts) => parts.iter().filter_map(UserPart::media).collect(),
+            Message::Step(step) => {
+                let outputs = step.calls.iter().filter_map(|(_, outcome)| outcome.output());
+                outputs.flat_map(|output| &output.media).collect()
+            }
+        }
+    }
+
+    /// The same, to be replaced.
+    pub fn media_mut(&mut self) -> Vec<&mut Media> {
+        match self {
+            Message::User(parts) => parts.iter_mut().filter_map(UserPart::media_mut).collect(),
+            Message::Step(step) => {
+                let outputs = step.calls.iter_mut().filter_map(|(_, outcome)| outcome.output_mut());
+                outputs.flat_map(|output| &mut output.media).collect()
+            }
+        }
+    }
+
+    /// Tells in words what nobody has given back its content.
+    fn tell_of_losses(&mut self) {
+        match self {
+            Message::User(parts) => {
+                for part in parts {
+                    let Some(media) = part.media().filter(|media| media.file_id().is_some()) else {
+                        continue;
+                    };
+                    let note = media.note_of_loss();
+                    let text = match part {
+                        UserPart::File { name, .. } => format!("{name}: {note}"),
+                        _ => note,
+                    };
+                    *part = UserPart::Text { text };
+                }
+            }
+            Message::Step(step) => {
+                for output in step.calls.iter_mut().filter_map(|(_, outcome)| outcome.output_mut()) {
+                    let (lost, there) = std::mem::take(&mut output.media)
+                        .into_iter()
+                        .partition(|media| media.file_id().is_some());
+                    output.media = there;
+                    for media in &lost as &Vec<Media> {
+                        output.text = format!("{}\n{}", output.text, media.note_of_loss());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl ModelRequest {
+    /// Whether some content is still in files.
+    pub fn has_kept_media(&self) -> bool {
+        self.messages.iter().flat_map(Message::media).any(|media| media.file_id().is_some())
+    }
+
+    /// The same request with a note in place of each content that is still in a file.
+    pub(crate) fn without_kept_media(&self) -> Self {
+        let mut request = self.clone();
+        request.messages.iter_mut().for_each(Message::tell_of_losses);
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // R: T12
+    #[test]
+    fn content_and_reference_are_told_apart_and_old_logs_are_read() {
+        let here = Media::new("image/png".into(), "AAAA".into());
+        let kept = Media::kept("image/png".into(), "file_1".into(), 1_999);
+        assert_eq!(serde_json::to_value(&here).unwrap(), json!({"media_type": "image/png", "data": "AAAA"}));
+        let reference = json!({"media_type": "image/png", "file_id": "file_1", "bytes": 1_999});
+        assert_eq!(serde_json::to_value(&kept).unwrap(), reference);
+        let part = UserPart::File { name: "a.png".into(), media: kept.clone() };
+        for media in [here, kept.clone()] {
+            let text = serde_json::to_string(&media).unwrap();
+            assert_eq!(serde_json::from_str::<Media>(&text).unwrap(), media);
+        }
+        let text = serde_json::to_string(&part).unwrap();
+        assert_eq!(serde_json::from_str::<UserPart>(&text).unwrap(), part);
+        assert_eq!(kept.note(), "[image image/png, 2 kB, shown to the user]");
+    }
+
+    #[test]
+    fn what_nobody_gave_back_is_told_in_words() {
+        let kept = || Media::kept("image/png".into(), "file_1".into(), 5_000);
+        let here = Media::new("image/png".into(), "AAAA".into());
+        let mut user = Message::User(vec![UserPart::Image(kept()), UserPart::Image(here.clone())]);
+        user.tell_of_losses();
+        let Message::User(parts) = user else { panic!("{user:?}") };
+        assert_eq!(parts[0], UserPart::Text { text: "[image image/png, 5 kB, no longer there]".into() });
+        assert_eq!(parts[1], UserPart::Image(here.clone()));
+    }
+}
