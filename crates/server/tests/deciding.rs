@@ -4,6 +4,8 @@ mod support;
 
 use serde_json::json;
 use support::{Events, PATIENCE, TestServer, answered, saying};
+use throughline::engine::TurnLimits;
+use throughline::{Approval, Builder};
 use throughline_testkit::{Queue, Script, Seen, seen::SeenMessage};
 use tokio::time::timeout;
 
@@ -127,4 +129,102 @@ async fn what_one_user_always_allows_another_is_still_asked() {
     let eve = server.client_of("eve").post(server.url("/v1/turns")).header("accept", "text/event-stream");
     let mut eve = Events::of(eve.json(&saying("Hi")).send().await.unwrap());
     eve.until("approval_request").await;
+}
+
+/// Asks twice, and says what came of it.
+fn asks_twice(seen: &Seen) -> Script {
+    match seen.messages.last() {
+        Some(SeenMessage::Results(_)) => Script::new().say("So be it."),
+        _ => Script::new()
+            .call("calendar_add", json!({"title": "tea"}))
+            .call("calendar_add", json!({"title": "cake"})),
+    }
+}
+
+// R: A3, A4, R3
+#[tokio::test]
+async fn every_answer_to_a_question_has_its_status() {
+    let server = TestServer::start_asking(asks_twice).await;
+    let turn = server.say("Hi").await;
+    let mut viewer = server.follow(&turn, 0).await;
+    let (mut questions, mut calls) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let asked = viewer.until("approval_request").await;
+        questions.push(asked.last().unwrap().data["approval_id"].as_str().unwrap().to_owned());
+        calls.push(asked.last().unwrap().data["tool_id"].as_str().unwrap().to_owned());
+    }
+    let of = |question: &str| format!("/v1/turns/{turn}/approvals/{question}");
+    let (one, next) = (of(&questions[0]), of(&format!("{}.a2", calls[0])));
+    let approve = || json!({"decision": "approve"});
+    for (path, answer, status, word) in [
+        (&of("turn_none.1.a1"), approve(), 404, "not_found"),
+        (&one, json!({"decision": "perhaps"}), 400, "unknown_value"),
+        (&one, json!({"decision": "approve", "arguments": {"title": 7}}), 422, "does_not_fit"),
+        // Not asked yet: it waits for its question.
+        (&next, approve(), 202, "queued"),
+        (&next, json!({"decision": "deny"}), 409, "answered_differently"),
+        (&one, json!({"decision": "approve", "arguments": {"title": "coffee"}}), 200, "resolved"),
+        (&one, json!({"decision": "deny"}), 409, "answered_differently"),
+        (&of("all"), approve(), 202, "queued"),
+    ] {
+        let (got, told) = server.post(path, answer.clone()).await;
+        let said = told["status"].as_str().or(told["error"]["code"].as_str()).unwrap_or_default();
+        assert_eq!((got, said), (status, word), "{answer} to {path}: {told}");
+    }
+    let rest = viewer.rest().await;
+    let outputs: Vec<_> = rest.iter().filter(|event| event.name == "tool_result").collect();
+    let outputs: Vec<_> = outputs.iter().map(|event| event.data["output"].as_str().unwrap()).collect();
+    assert_eq!(outputs, ["added coffee", "added cake"], "`all` has answered the second one");
+    for (path, answer, status, word) in [
+        (&one, approve(), 200, "resolved"),
+        (&one, json!({"decision": "deny"}), 409, "answered_differently"),
+        (&of("all"), approve(), 410, "turn_is_over"),
+        (&of("turn_none.1.a1"), approve(), 404, "not_found"),
+    ] {
+        let (got, told) = server.post(path, answer.clone()).await;
+        let said = told["status"].as_str().or(told["error"]["code"].as_str()).unwrap_or_default();
+        assert_eq!((got, said), (status, word), "afterwards {answer} to {path}: {told}");
+    }
+}
+
+// R: A4, R3
+#[tokio::test]
+async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
+    let limits = TurnLimits { approval_ms_max: Some(80), ..TurnLimits::default() };
+    let build = move |builder: Builder| builder.approval(Approval::Ask).limits(limits);
+    let server = TestServer::start_with(asks_twice, build, Default::default()).await;
+    let turn = server.say("Hi").await;
+    let events = server.follow(&turn, 0).await.rest().await;
+    let asked = events.iter().find(|event| event.name == "approval_request").unwrap();
+    let by: Vec<_> = events.iter().filter(|event| event.name == "approval_resolved").collect();
+    assert!(by.iter().all(|event| event.data["by"] == "timer" && event.data["decision"] == "deny"), "{by:?}");
+    assert!(events.iter().all(|event| event.name != "tool_start"));
+    assert_eq!(events.last().unwrap().data["status"], "completed", "the model was told");
+    let path = format!("/v1/turns/{turn}/approvals/{}", asked.data["approval_id"].as_str().unwrap());
+    let (status, told) = server.post(&path, json!({"decision": "approve"})).await;
+    assert_eq!((status, told["error"]["code"].as_str()), (410, Some("question_closed")), "{told}");
+}
+
+// R: L2, R3
+#[tokio::test]
+async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
+    let calls = Queue::new([Script::new().call("client_open", json!({})), Script::new().say("No answer.")]);
+    let server = TestServer::start(calls).await;
+    let tools = json!({"tools": [{"name": "client.open", "effect": "write", "timeout_ms": 80}]});
+    let declared = server.client().put(server.url("/v1/clients/page-1/tools")).json(&tools);
+    assert_eq!(answered(declared).await.0, 200);
+    let turn = server.say("Hi").await;
+    let events = server.follow(&turn, 0).await.rest().await;
+    let ended = events.iter().find(|event| event.name == "tool_result").unwrap();
+    assert_eq!(
+        (&ended.data["status"], &ended.data["error"]["code"]),
+        (&json!("timed_out"), &json!("client_gone"))
+    );
+    assert_eq!(events.last().unwrap().data["status"], "completed");
+    let asked = server.upstream.requests();
+    let Some(SeenMessage::Results(told)) = asked[1].messages.last() else { panic!("{asked:#?}") };
+    assert!(told[0].text.contains("may have had effects"), "{told:?}");
+    let path = format!("/v1/turns/{turn}/calls/{}/result", ended.data["tool_id"].as_str().unwrap());
+    let (status, told) = server.post(&path, json!({"status": "success", "output": "open"})).await;
+    assert_eq!((status, told["error"]["code"].as_str()), (410, Some("too_late")), "{told}");
 }

@@ -109,6 +109,34 @@ async fn what_is_too_large_is_refused_with_the_limits_name() {
 }
 
 #[tokio::test]
+async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
+    async fn panics() -> &'static str {
+        panic!("as it was asked to")
+    }
+    let limits = ServerLimits { connections_max: 1, ..ServerLimits::default() };
+    let bound = Server::bind(&ServerSettings { limits, ..settings() }).unwrap();
+    let address = bound.address();
+    let app = axum::Router::new()
+        .route("/boom", axum::routing::get(panics))
+        .route("/", axum::routing::get(|| async { "well" }));
+    let (wish, wishes) = tokio::sync::mpsc::channel(1);
+    let serving = tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
+    let ask = async |path: &str| {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await.expect("an answer or an end")
+    };
+    // There is one place: a panic gives it back.
+    for _ in 0..3 {
+        assert_eq!(ask("/boom").await, "");
+        assert!(ask("/").await.ends_with("well"));
+    }
+    wish.send(()).await.unwrap();
+    assert_eq!(serving.await.unwrap(), Served::Drained);
+}
+
+#[tokio::test]
 async fn connections_over_the_limit_wait_for_a_place() {
     let limits = ServerLimits { connections_max: 2, ..ServerLimits::default() };
     let server = Gated::start(silent(), &ServerSettings { limits, ..settings() }).await;

@@ -353,6 +353,65 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     assert_eq!(runs.lock().unwrap()["note.write"], 1);
 }
 
+/// A log as a process wrote it whose clock was so many milliseconds ahead of ours.
+async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> MemoryLog {
+    fn shift(value: &mut serde_json::Value, by: i64) {
+        match value {
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(|value| shift(value, by)),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|value| shift(value, by)),
+            // Times since 1970 are the only numbers as large.
+            serde_json::Value::Number(number) => {
+                if let Some(at) = number.as_i64().filter(|at| *at > 1_000_000_000_000) {
+                    *value = json!(at + by);
+                }
+            }
+            _ => {}
+        }
+    }
+    let shifted = MemoryLog::default();
+    let epoch = shifted.claim(turn).await.unwrap().epoch;
+    let mut batch = Batch { beside: log.read_beside(turn).await.unwrap_or_default(), ..Batch::default() };
+    for record in log.read(turn, 0, usize::MAX).await.unwrap_or_default() {
+        let mut event: serde_json::Value = serde_json::from_slice(&record.payload).unwrap();
+        shift(&mut event, ahead_ms);
+        let payload = serde_json::to_vec(&event).unwrap();
+        batch.records.push(Record::new(record.seq, record.kind, record.durability, payload));
+    }
+    shifted.append(turn, epoch, batch).await.unwrap();
+    shifted
+}
+
+// R: R3
+#[test]
+fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
+    const HOUR_MS: i64 = 3_600_000;
+    let world = Runtime::new().unwrap();
+    let server = world.block_on(serve(three_steps));
+    for (behind, ahead_ms) in
+        [2, 6, 11, 14, 17, 21, 25].into_iter().flat_map(|n| [(n, HOUR_MS), (n, -HOUR_MS)])
+    {
+        let (log, runs) = (MemoryLog::default(), Runs::default());
+        let build = |log| app(&server, log, &runs);
+        let stored = dies(build, &log, request("turn_jump"), behind);
+        let log = world.block_on(with_another_clock(&log, "turn_jump", ahead_ms));
+        let (message, _) = process().block_on(async {
+            let app = build(Arc::new(log.clone())).build().unwrap();
+            lives(&app, &stored).await
+        });
+        let events = world.block_on(events_of(&log, &stored));
+        check_promises(&events);
+        let context = format!("behind event {behind}, {ahead_ms} ms ahead: {message:#?}");
+        // A clock that was ahead makes the turn look young; one that was late makes it look old, which may be too old.
+        assert_eq!(message.status, Some(TurnStatus::Completed), "{context}");
+        assert_eq!(message.text(), ALL_OF_IT, "{context}");
+        assert!(runs.lock().unwrap().get("note.write").is_none_or(|runs| *runs <= 1), "{context}");
+        let times: Vec<_> = events.iter().map(|event| event.timestamp).collect();
+        assert!(times.is_sorted(), "time goes on: {times:?} {context}");
+        let stats = message.stats.as_ref().unwrap();
+        assert!(stats.wall_ms <= 2 * HOUR_MS as u64, "{context}");
+    }
+}
+
 fn weather() -> ClientTool {
     ClientTool { description: "Weather".into(), ..ClientTool::new("get_weather") }
 }

@@ -1,6 +1,7 @@
 use super::{ask, get, refused, server};
 use reqwest::Method;
 use serde_json::{Value, json};
+use throughline_testkit::seen::SeenMessage;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01";
 
@@ -95,4 +96,30 @@ async fn a_file_over_the_limit_is_not_kept() {
         "{body}"
     );
     assert_eq!(get(&server, "/v1/files").await["items"], json!([]));
+}
+
+// R: T12
+#[tokio::test]
+async fn a_picture_goes_into_a_turn_by_its_id_and_arrives_at_the_model() {
+    let server = server().await;
+    let (_, file) = upload(&server, "/v1/files?name=cat.png", "image/png", PNG).await;
+    let (_, notes) = upload(&server, "/v1/files?name=notes.txt", "text/plain", b"a cat").await;
+    let (picture, text) = (&file["id"], &notes["id"]);
+    let input = |kind: &str, id: &Value| json!({"input": [{"type": "text", "text": "What is it?"}, {"type": kind, "file_id": id}]});
+    let (status, code, _) = refused(&server, Method::POST, "/v1/turns", Some(input("image", text))).await;
+    assert_eq!((status, code.as_str()), (422, "not_an_image"));
+    let missing = json!("file_none");
+    assert_eq!(refused(&server, Method::POST, "/v1/turns", Some(input("image", &missing))).await.0, 404);
+
+    let (_, started) = server.post("/v1/turns", input("image", picture)).await;
+    let turn = started["turn_id"].as_str().unwrap();
+    let events = server.follow(turn, 0).await.rest().await;
+    assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
+    let seen = server.upstream.requests().remove(0);
+    let Some(SeenMessage::User { images, text, .. }) = seen.messages.first() else { panic!("{seen:#?}") };
+    assert_eq!((text.as_str(), images[0].bytes.as_slice()), ("What is it?", PNG));
+    // It stays as long as the conversation does, also after a restart.
+    let server = server.restart().await;
+    let (_, snapshot) = server.get(&format!("/v1/turns/{turn}")).await;
+    assert_eq!(snapshot["message"]["input"][1]["type"], "image", "{snapshot}");
 }

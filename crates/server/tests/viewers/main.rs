@@ -8,6 +8,7 @@
 mod support;
 
 mod lazy;
+mod leaving;
 mod reconnect;
 mod storm;
 mod tabs;
