@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 use throughline_engine::Event;
-use throughline_server::telemetry::{CallChange, CallFold, rows_of};
+use throughline_server::telemetry::{
+    CallChange, CallFold, CallHistory, Meter, RAW_BYTES_WAITING_MAX, rows_of,
+};
+use throughline_store::catalog::{Catalog, NewTurn, RawExtent, RawId, TurnPlace};
+use throughline_store::sqlite::{SqliteSettings, SqliteStore};
 use throughline_store::{Durability, Log, MemoryLog, Record};
 
 const LOG: &str = r#"
@@ -78,4 +82,43 @@ async fn what_was_not_seen_is_in_the_log() {
     let shown: Vec<(&str, &str)> =
         rows.iter().map(|row| (row.tool_id.as_str(), row.status.as_str())).collect();
     assert_eq!(shown, [("t.1", "error")], "the last state of each");
+}
+
+// R: S5, P2
+#[tokio::test]
+async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
+    let catalog = Arc::new(SqliteStore::open(&dir.path().join("test.db"), settings).await.unwrap());
+    let turn = NewTurn {
+        id: "t".into(),
+        message_id: "m".into(),
+        place: TurnPlace::Alone,
+        idempotency: None,
+        stored: "{}".into(),
+        agent: "a".into(),
+        model: None,
+        mode: None,
+        input_text: String::new(),
+        files: Vec::new(),
+        created_at: 1,
+    };
+    catalog.create_turn("ada", turn).await.unwrap();
+    let log = Arc::new(MemoryLog::default());
+    let (history, _writer) = CallHistory::begin(catalog.clone(), log, Arc::new(Meter::new(Arc::default())));
+    let answer = |turn: &str, step| RawId { turn_id: turn.to_owned(), step, attempt: 1 };
+    // Nothing is written before this task lets others run.
+    history.raw("ada", answer("t", 1), b"data: the begin");
+    let of_others = vec![b'x'; 1 << 20];
+    (1..)
+        .take(RAW_BYTES_WAITING_MAX >> 20)
+        .for_each(|step| history.raw("ada", answer("other", step), &of_others));
+    history.raw("ada", answer("t", 1), &of_others);
+    history.flushed().await;
+    history.raw("ada", answer("t", 1), b"nothing behind a hole");
+    history.raw("ada", answer("t", 2), b"whole");
+    history.flushed().await;
+    let kept = catalog.raw_of_turn("ada", "t").await.unwrap();
+    let kept: Vec<_> = kept.iter().map(|row| (row.id.step, row.bytes, row.extent)).collect();
+    assert_eq!(kept, [(1, 15, RawExtent::Beginning), (2, 5, RawExtent::Whole)]);
 }

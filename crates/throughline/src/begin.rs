@@ -5,7 +5,7 @@ use crate::app::{Throughline, TurnRequest};
 use crate::calling;
 use crate::clients::{self, Offers};
 use crate::clock::Clock;
-use crate::driver::{self, COMMANDS_MAX, Origin, World};
+use crate::driver::{self, COMMANDS_MAX, LogWait, Origin, World};
 use crate::error::Error;
 use crate::hooks::{TurnEnded, TurnHooks};
 use crate::media::Shelf;
@@ -194,6 +194,7 @@ impl Throughline {
         };
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         let shelf = Shelf::new(inner.media.clone(), user.clone(), Some(id.clone()));
+        let log_wait = LogWait::default();
         let (over, abandoned) = (CancellationToken::new(), CancellationToken::new());
         let mailbox = Mailbox::default();
         let messages_max = setup.limits.messages_queued_max as usize;
@@ -216,6 +217,7 @@ impl Throughline {
             commands,
             mailbox: mailbox.clone(),
             shelf: shelf.clone(),
+            log_wait: log_wait.clone(),
             offers: Offers::new(inner.clients.clone(), id.clone(), user, sender.clone()),
             abandoned: abandoned.clone(),
             observer: driver::Watched::new(inner.observer.clone(), facts),
@@ -229,7 +231,8 @@ impl Throughline {
             let ended = driver::drive(setup, start, origin, world).await;
             at_end(TurnEnded { turn_id, ..ended });
         });
-        let control = TurnControl::new(sender, over, abandoned, mailbox, messages_max, shelf);
+        let control =
+            TurnControl { commands: sender, over, abandoned, mailbox, messages_max, shelf, log_wait };
         Ok(Turn::new(id, log, tail, control))
     }
 }

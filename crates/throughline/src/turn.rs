@@ -2,12 +2,13 @@
 
 use crate::approval::Answer;
 use crate::decided::{CallCancelled, Decided};
-use crate::driver::{Command, ToolAnswered};
+use crate::driver::{Command, LogWait, ToolAnswered};
 use crate::input::UserInput;
 use crate::media::Shelf;
 use crate::said::{Kept, Mailbox, Said, TakenBack};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use throughline_engine::fold::Message;
 use throughline_engine::{
     ApprovalId, Decision, Event, Question, QueuedMessage, ToolAnswer, TurnId, UserMessageId, When,
@@ -106,16 +107,17 @@ impl Turn {
 /// Says something to a running turn. Cheap to clone; holding it does not keep the turn alive.
 #[derive(Clone, Debug)]
 pub struct TurnControl {
-    commands: mpsc::Sender<Command>,
-    over: CancellationToken,
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) over: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
-    abandoned: CancellationToken,
+    pub(crate) abandoned: CancellationToken,
     /// What the user says in mid-turn.
-    mailbox: Mailbox,
+    pub(crate) mailbox: Mailbox,
     /// How much of that may wait.
-    messages_max: usize,
+    pub(crate) messages_max: usize,
     /// Where what is too large for the log goes.
-    shelf: Shelf,
+    pub(crate) shelf: Shelf,
+    pub(crate) log_wait: LogWait,
 }
 
 /// Whether a turn has taken a command. What came of it is told by its events: of a cancel and an end that race, one
@@ -130,17 +132,6 @@ pub enum Accepted {
 }
 
 impl TurnControl {
-    pub(crate) fn new(
-        commands: mpsc::Sender<Command>,
-        over: CancellationToken,
-        abandoned: CancellationToken,
-        mailbox: Mailbox,
-        messages_max: usize,
-        shelf: Shelf,
-    ) -> Self {
-        Self { commands, over, abandoned, mailbox, messages_max, shelf }
-    }
-
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.is_cancelled()
     }
@@ -255,6 +246,11 @@ impl TurnControl {
             Accepted::Yes => cancelled.await.unwrap_or(CallCancelled::TurnIsOver),
             Accepted::TurnIsOver => CallCancelled::TurnIsOver,
         }
+    }
+
+    /// For how long the turn has been waiting for its log by now: what happens meanwhile is seen only when the log has it.
+    pub fn waits_for_log(&self) -> Option<Duration> {
+        self.log_wait.so_far()
     }
 
     /// Waits until the turn is over and the log has all of it.

@@ -145,6 +145,10 @@ async fn next_frame(viewer: &mut Viewer, meter: &Meter) -> io::Result<Option<Byt
         Viewed::Snapshot(message) => own::whole(&mut frame, Whole::Snapshot, &message)?,
         Viewed::Resync(message) => own::whole(&mut frame, Whole::Resync, &message)?,
         Viewed::Idle => own::heartbeat(&mut frame, Timestamp::now().as_millisecond()),
+        Viewed::StoreIsAway(away) => {
+            let now = Timestamp::now().as_millisecond();
+            own::waiting(&mut frame, &own::store_is_away(viewer.turn(), now, away));
+        }
     }
     meter.given(viewer.after());
     Ok(Some(Bytes::from(frame)))

@@ -138,13 +138,17 @@ impl Hub {
     /// 404: there is none, or it is another user's. 410: its events are gone. 429: too many streams are open.
     pub async fn viewer(&self, principal: &Principal, turn: &TurnId, from: From) -> Result<Viewer, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
-        let runs = self.running().get(turn).is_some_and(|running| running.user == user);
-        if !runs && inner.catalog.turn(user, turn.as_str()).await?.is_none() {
+        let control = self
+            .running()
+            .get(turn)
+            .filter(|running| running.user == user)
+            .map(|running| running.control.clone());
+        if control.is_none() && inner.catalog.turn(user, turn.as_str()).await?.is_none() {
             return Err(ApiError::not_found("turn", turn.as_str()));
         }
         let seat = self.seat(principal.counted_as(), turn)?;
-        Viewer::open(inner.log.clone(), turn.clone(), from, &inner.limits, inner.handed_over.clone(), seat)
-            .await
+        let (log, handed_over) = (inner.log.clone(), inner.handed_over.clone());
+        Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, seat).await
     }
 
     /// Sees to it that viewers which take nothing are cut.

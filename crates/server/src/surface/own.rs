@@ -3,8 +3,11 @@
 //! Frames end with LF only (`@ag-ui/client` 1.0.0 splits on `\n\n`), `id:` is the event's number, so that a browser's
 //! `EventSource` resumes by itself, and there is no `[DONE]`: the last event is `stream_end`.
 
+use serde_json::json;
 use std::fmt::Write;
+use std::time::Duration;
 use throughline::Message;
+use throughline_engine::TurnId;
 use throughline_store::Record;
 
 /// The first bytes of a stream, sent at once so that proxies and clients see that it is open. `retry_ms` is how long a
@@ -32,6 +35,18 @@ pub fn whole(frame: &mut Vec<u8>, kind: Whole, message: &Message) -> Result<(), 
         Body { r#type: kind.name(), turn_id: message.turn_id.as_str(), last_seq: message.seq.0, message };
     named(frame, message.seq.0, kind.name(), &serde_json::to_vec(&body)?);
     Ok(())
+}
+
+/// What goes to one viewer while the log does not take what happens: a `waiting` without a number, since it is in no log.
+pub fn store_is_away(turn: &TurnId, now_ms: i64, away: Duration) -> String {
+    let why = format!("the store has not taken anything for {} ms", away.as_millis());
+    json!({"type": "waiting", "turn_id": turn, "timestamp": now_ms, "reason": "store", "why": why})
+        .to_string()
+}
+
+/// The same, framed: without `id:`, so that a browser resumes from the last event of the log.
+pub fn waiting(frame: &mut Vec<u8>, event: &str) {
+    frame.extend_from_slice(format!("event: waiting\ndata: {event}\n\n").as_bytes());
 }
 
 /// Appends a sign of life.

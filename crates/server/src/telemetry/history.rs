@@ -43,6 +43,8 @@ struct Waiting {
     /// Turns, by user, whose rows must be read from the log.
     stale: BTreeSet<(String, String)>,
     raw: VecDeque<(String, RawId, Vec<u8>)>,
+    /// Of which answers it must still be written down that they are cut, with their users.
+    to_be_cut: VecDeque<(String, RawId)>,
     raw_bytes: usize,
     /// Answers that did not fit: nothing may follow the hole.
     cut: HashSet<RawId>,
@@ -92,7 +94,10 @@ impl CallHistory {
         }
         if waiting.raw_bytes + bytes.len() > RAW_BYTES_WAITING_MAX {
             tracing::warn!(turn_id = id.turn_id.as_str(), step = id.step, "raw_bytes_cut");
-            waiting.cut.insert(id);
+            waiting.cut.insert(id.clone());
+            waiting.to_be_cut.push_back((user.to_owned(), id));
+            drop(waiting);
+            self.0.more.notify_one();
             return;
         }
         waiting.raw_bytes += bytes.len();
@@ -167,10 +172,20 @@ impl CallHistory {
                     let kept = catalog.append_raw(&user, &id, &bytes, now()).await;
                     // Of an answer nothing may follow a hole.
                     kept.map(|_| ()).map_err(|error| {
-                        self.waiting().cut.insert(id);
+                        let mut waiting = self.waiting();
+                        if waiting.cut.insert(id.clone()) {
+                            waiting.to_be_cut.push_back((user, id));
+                        }
                         error.to_string()
                     })
                 }
+                Work::Cut(user, id) => match catalog.cut_raw(&user, &id, now()).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => {
+                        self.waiting().to_be_cut.push_front((user, id));
+                        Err(error.to_string())
+                    }
+                },
             };
             self.waiting().writing = false;
             match done {
@@ -190,11 +205,16 @@ enum Work {
     Rows(String, Vec<CallRow>),
     Turn(String, String),
     Raw(String, RawId, Vec<u8>),
+    Cut(String, RawId),
 }
 
 impl Waiting {
     fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.stale.is_empty() && self.raw.is_empty() && !self.writing
+        self.rows.is_empty()
+            && self.stale.is_empty()
+            && self.raw.is_empty()
+            && self.to_be_cut.is_empty()
+            && !self.writing
     }
 
     /// The next thing to write: rows of one user in one go.
@@ -224,7 +244,11 @@ impl Waiting {
                 self.raw_bytes = self.raw_bytes.saturating_sub(bytes.len());
                 Work::Raw(user, id, bytes)
             }
-            None => Work::Nothing,
+            // Behind what came before the cut.
+            None => match self.to_be_cut.pop_front() {
+                Some((user, id)) => Work::Cut(user, id),
+                None => Work::Nothing,
+            },
         }
     }
 }

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::config::ServerLimits;
-use throughline::{Event, Message};
+use throughline::{Event, Message, TurnControl};
 use throughline_engine::TurnId;
 use throughline_store::{Log, LogError, Record, STREAM_END, Tail};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -46,6 +46,8 @@ pub enum Viewed {
     Resync(Box<Message>),
     /// Nothing for a while: a sign of life is due.
     Idle,
+    /// The log has not taken what has happened for so long: nothing can be shown until it does.
+    StoreIsAway(Duration),
 }
 
 /// A cursor in one turn.
@@ -64,7 +66,18 @@ pub struct Viewer {
     alive: Instant,
     alarm: Pin<Box<Sleep>>,
     handed_over: CancellationToken,
+    /// The turn, if it runs here.
+    control: Option<TurnControl>,
+    store_wait: Duration,
+    /// Whether this wait for the store has been told.
+    told: Told,
     _seat: Seat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    No,
+    Yes,
 }
 
 /// What is given before the next event.
@@ -84,6 +97,7 @@ impl Viewer {
         from: From,
         limits: &ServerLimits,
         handed_over: CancellationToken,
+        control: Option<TurnControl>,
         seat: Seat,
     ) -> Result<Self, ApiError> {
         let gone = |error| match error {
@@ -106,6 +120,7 @@ impl Viewer {
             },
         };
         let (heartbeat, now) = (Duration::from_millis(limits.heartbeat_ms), Instant::now());
+        let store_wait = Duration::from_millis(limits.store_wait_ms);
         Ok(Self {
             log,
             turn,
@@ -116,8 +131,11 @@ impl Viewer {
             heartbeat,
             gave: None,
             alive: now,
-            alarm: Box::pin(sleep_until(now + heartbeat)),
+            alarm: Box::pin(sleep_until(now + heartbeat.min(store_wait))),
             handed_over,
+            control,
+            store_wait,
+            told: Told::No,
             _seat: seat,
         })
     }
@@ -183,12 +201,22 @@ impl Viewer {
                 () = &mut self.alarm => {
                     // The alarm is not put off with every event, only looked at when it rings.
                     let (due, now) = (self.alive + self.heartbeat, Instant::now());
+                    let waits = self.control.as_ref().and_then(TurnControl::waits_for_log);
+                    let away = waits.filter(|waits| *waits >= self.store_wait);
+                    // A wait that has begun since rings when it is long enough to be told.
+                    let look = now + waits.map_or(self.store_wait, |waits| self.store_wait.saturating_sub(waits));
+                    let told = std::mem::replace(&mut self.told, if away.is_some() { Told::Yes } else { Told::No });
+                    if let Some(away) = away.filter(|_| told == Told::No) {
+                        self.alive = now;
+                        self.alarm.as_mut().reset(now + self.heartbeat);
+                        return Ok(Some(Viewed::StoreIsAway(away)));
+                    }
                     if due > now {
-                        self.alarm.as_mut().reset(due);
+                        self.alarm.as_mut().reset(if away.is_some() { due } else { due.min(look) });
                         continue;
                     }
                     self.alive = now;
-                    self.alarm.as_mut().reset(now + self.heartbeat);
+                    self.alarm.as_mut().reset(now + self.heartbeat.min(self.store_wait));
                     return Ok(Some(Viewed::Idle));
                 }
             }

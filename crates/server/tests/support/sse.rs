@@ -85,7 +85,9 @@ impl Events {
             }
         }
         let data: Value = data?;
-        let event = Event { id: id.expect("an id"), name: name.expect("a name"), data };
+        // What is in no log has no number.
+        assert_eq!(id.is_some(), !data["seq"].is_null() || !data["last_seq"].is_null(), "{frame}");
+        let event = Event { id: id.unwrap_or_default(), name: name.expect("a name"), data };
         assert_eq!(event.data["type"], event.name.as_str());
         Some(event)
     }

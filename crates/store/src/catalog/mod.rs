@@ -252,6 +252,10 @@ pub trait Catalog: Send + Sync {
         now: i64,
     ) -> Result<Option<RawExtent>, StoreError>;
 
+    /// Notes that bytes of an answer were left out: what is kept is its beginning, and nothing is kept behind it. `false`:
+    /// there is no such turn.
+    async fn cut_raw(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError>;
+
     /// What is kept of a turn's upstreams, in order.
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError>;
 

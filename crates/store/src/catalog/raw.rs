@@ -33,6 +33,6 @@ pub struct RawRow {
 pub enum RawExtent {
     /// All that came so far.
     Whole,
-    /// The beginning: the rest was over the limit.
+    /// The beginning: the rest was over a limit, or came faster than it could be written.
     Beginning,
 }

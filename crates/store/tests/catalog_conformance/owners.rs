@@ -132,6 +132,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(files(&page) => Ok(page) if page.items.is_empty());
     row!(remove_file("f") => Ok(None));
     row!(append_raw(&raw, b"x", 99) => Ok(None));
+    row!(cut_raw(&raw, 99) => Ok(false));
     row!(raw_of_turn("t") => Ok(rows) if rows.is_empty());
     row!(raw(&raw) => Ok(None));
 }

@@ -47,6 +47,17 @@ pub async fn the_beginning_of_what_is_too_long(store: &Opened) {
     assert_eq!(catalog.raw(ANN, &answer(2, 1)).await, Ok(Some(b"12345".to_vec())));
     assert_eq!(append(answer(3, 1), b"1").await, RawExtent::Beginning);
     assert_eq!(catalog.raw(ANN, &answer(3, 1)).await, Ok(Some(Vec::new())));
+    // What came faster than it could be written is a beginning, too, whatever came before it.
+    store.begin(ANN, alone("b", 2)).await;
+    let of_b = |step| RawId { turn_id: "b".into(), ..answer(step, 1) };
+    assert_eq!(append(of_b(1), b"123").await, RawExtent::Whole);
+    for step in [1, 2] {
+        assert_eq!(catalog.cut_raw(ANN, &of_b(step), 5).await, Ok(true));
+        assert_eq!(append(of_b(step), b"x").await, RawExtent::Beginning);
+    }
+    assert_eq!(catalog.raw(ANN, &of_b(1)).await, Ok(Some(b"123".to_vec())));
+    let of_b = catalog.raw_of_turn(ANN, "b").await.unwrap();
+    assert!(of_b.len() == 2 && of_b.iter().all(|row| row.extent == RawExtent::Beginning), "{of_b:?}");
     let extents = catalog.raw_of_turn(ANN, "a").await.unwrap();
     assert!(extents.iter().all(|row| row.extent == RawExtent::Beginning));
 }

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use throughline_engine::{
     Append, Beside, Effect, Event, EventKind, OnInterrupted, Out, Outbox, Turn, TurnId, TurnSetup, TurnStart,
 };
@@ -22,14 +23,52 @@ pub(super) struct Appender {
     effects: Effects,
     under_way: Option<BoxFuture<'static, Result<(), LogError>>>,
     since: Instant,
+    wait: LogWait,
+}
+
+/// For how long a turn has been waiting for its log, for whoever looks at the turn: the log itself cannot tell it.
+#[derive(Clone, Debug)]
+pub(crate) struct LogWait {
+    begun: Instant,
+    /// Milliseconds behind `begun`, and one more; 0 = nothing is under way.
+    since: Arc<AtomicU64>,
+}
+
+impl Default for LogWait {
+    fn default() -> Self {
+        Self { begun: Instant::now(), since: Arc::default() }
+    }
+}
+
+impl LogWait {
+    fn begins(&self, at: Instant) {
+        let behind = at.saturating_duration_since(self.begun).as_millis();
+        self.since.store(u64::try_from(behind).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
+    }
+
+    fn ends(&self) {
+        self.since.store(0, Ordering::Relaxed);
+    }
+
+    /// `None` = nothing is under way.
+    pub(crate) fn so_far(&self) -> Option<Duration> {
+        let since = self.since.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.begun.elapsed().saturating_sub(Duration::from_millis(since)))
+    }
 }
 
 impl Appender {
     /// Of the owner of the turn; `logged` = what the log has of it.
-    pub(super) fn new(log: Arc<dyn Log>, turn: &TurnId, epoch: Epoch, logged: &[Event]) -> Self {
+    pub(super) fn new(
+        log: Arc<dyn Log>,
+        turn: &TurnId,
+        epoch: Epoch,
+        logged: &[Event],
+        wait: LogWait,
+    ) -> Self {
         let mut effects = Effects::default();
         logged.iter().for_each(|event| effects.note(event));
-        Self { log, turn: turn.as_str().into(), epoch, effects, under_way: None, since: Instant::now() }
+        Self { log, turn: turn.as_str().into(), epoch, effects, under_way: None, since: Instant::now(), wait }
     }
 
     pub(super) fn state(&self) -> LogState {
@@ -45,6 +84,7 @@ impl Appender {
         let (log, turn, epoch) = (self.log.clone(), self.turn.clone(), self.epoch);
         let batch = batch(append, &mut self.effects);
         self.since = Instant::now();
+        self.wait.begins(self.since);
         self.under_way = Some(Box::pin(async move {
             let batch = batch?;
             let on_its_way = OnItsWay::of(&batch);
@@ -60,6 +100,7 @@ impl Appender {
             Some(append) => {
                 let done = append.await;
                 self.under_way = None;
+                self.wait.ends();
                 let took = self.since.elapsed();
                 done.map(|()| if took < SLOW { Pace::Normal } else { Pace::Slow(took) })
             }

@@ -14,7 +14,7 @@ mod receipts;
 mod timers;
 mod watched;
 
-pub(crate) use append::read;
+pub(crate) use append::{LogWait, read};
 pub(crate) use questions::ApprovalHandler;
 pub(crate) use watched::{CallWatch, Watched};
 
@@ -130,6 +130,7 @@ pub(crate) struct World {
     pub mailbox: Mailbox,
     /// Where what is too large for the log goes, and comes from.
     pub shelf: Shelf,
+    pub log_wait: LogWait,
     /// The clients that run tools of this turn.
     pub offers: Offers,
     /// Nobody holds the turn any more: it is to be stopped.
@@ -194,12 +195,12 @@ impl Driver {
     async fn run(setup: TurnSetup, start: TurnStart, origin: Origin, world: World) -> Result<Turn, LogError> {
         let World { clock, log, claim, upstreams, calls, registry, executor, approval_handler, keep, .. } =
             world;
-        let World { mut commands, mailbox, shelf, offers, abandoned, observer, .. } = world;
+        let World { mut commands, mailbox, shelf, log_wait, offers, abandoned, observer, .. } = world;
         let (logged, beside) = match origin {
             Origin::New => Default::default(),
             Origin::Log { events, beside } => (events, beside),
         };
-        let mut appender = Appender::new(log, &start.turn_id, claim.epoch, &logged);
+        let mut appender = Appender::new(log, &start.turn_id, claim.epoch, &logged, log_wait);
         let tools = RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits, shelf.clone());
         let mut out = Out::default();
         let mut machine = Turn::restore(setup, start, &logged, &beside);

@@ -10,7 +10,7 @@ use crate::hub::Standing;
 use crate::net::Cut;
 use crate::principal::Principal;
 use crate::state::AppState;
-use crate::surface::own::Whole;
+use crate::surface::own::{self, Whole};
 use crate::viewer::{From, Viewed, Viewer};
 use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
@@ -162,6 +162,10 @@ impl Session {
             Followed::Seen(Viewed::Snapshot(message)) => self.whole(&turn, Whole::Snapshot, &message).await,
             Followed::Seen(Viewed::Resync(message)) => self.whole(&turn, Whole::Resync, &message).await,
             Followed::Seen(Viewed::Idle) => Ok(()),
+            Followed::Seen(Viewed::StoreIsAway(away)) => {
+                let now = Timestamp::now().as_millisecond();
+                self.send(Message::text(own::store_is_away(&turn, now, away))).await
+            }
             Followed::Over { ended } => {
                 self.followed.remove(&turn);
                 let told = Told::Unsubscribed { turn_id: turn.as_str(), last_seq: after, ended };

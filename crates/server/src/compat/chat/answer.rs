@@ -154,7 +154,8 @@ impl Answer {
                 }
                 Ok(Next::Pieces(pieces))
             }
-            Some(Viewed::Idle) => Ok(Next::Idle),
+            // Chat clients know no word for it; the connection lives.
+            Some(Viewed::Idle | Viewed::StoreIsAway(_)) => Ok(Next::Idle),
             // What has been sent cannot be taken back, so this answer cannot be mended.
             Some(Viewed::Snapshot(_) | Viewed::Resync(_)) => Err(io::Error::other("the log is another one")),
             None => Err(io::Error::other("the server stops")),

@@ -356,6 +356,13 @@ impl Catalog for PostgresStore {
         Ok(done)
     }
 
+    async fn cut_raw(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+        let mut db = self.writing(Process, user).await?;
+        let done = raw::cut(&mut db, user, id, now).await?;
+        db.commit().await?;
+        Ok(done)
+    }
+
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
         raw::of_turn(&mut *self.reading().await?, user, turn_id).await
     }

@@ -74,6 +74,23 @@ pub(super) async fn append(
     Ok(Some(extent))
 }
 
+/// From now on it is a beginning. `false`: there is no such turn.
+pub(super) async fn cut(db: Db<'_>, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+    let cut = sqlx::query(
+        "INSERT INTO raw (turn_id, step, attempt, bytes, extent, created_at)
+         SELECT id, $3, $4, 0, 1, $5 FROM turn WHERE id = $1 AND user_id = $2
+         ON CONFLICT (turn_id, step, attempt) DO UPDATE SET extent = 1",
+    )
+    .bind(sought(&id.turn_id))
+    .bind(sought(user))
+    .bind(i64::from(id.step))
+    .bind(i64::from(id.attempt))
+    .bind(now)
+    .execute(db)
+    .await?;
+    Ok(cut.rows_affected() > 0)
+}
+
 pub(super) async fn of_turn(db: Db<'_>, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
     let rows = sqlx::query(
         "SELECT r.* FROM raw r JOIN turn t ON t.id = r.turn_id WHERE t.id = $1 AND t.user_id = $2

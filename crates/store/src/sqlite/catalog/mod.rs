@@ -305,6 +305,11 @@ impl Catalog for SqliteStore {
         self.write(Process, move |db| raw::append(db, &limits, &user, &id, &bytes, now)).await
     }
 
+    async fn cut_raw(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+        let (user, id) = (user.to_owned(), id.clone());
+        self.write(Process, move |db| raw::cut(db, &user, &id, now)).await
+    }
+
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
         self.read(move |db| raw::of_turn(db, &user, &turn_id)).await

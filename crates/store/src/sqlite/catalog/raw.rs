@@ -56,6 +56,18 @@ pub(super) fn append(
     Ok(Some(extent))
 }
 
+/// From now on it is a beginning. `false`: there is no such turn.
+pub(super) fn cut(db: &Connection, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+    let cut = db
+        .prepare_cached(
+            "INSERT INTO raw (turn_id, step, attempt, bytes, extent, created_at)
+             SELECT id, ?3, ?4, 0, 1, ?5 FROM turn WHERE id = ?1 AND user_id = ?2
+             ON CONFLICT (turn_id, step, attempt) DO UPDATE SET extent = 1",
+        )?
+        .execute(params![id.turn_id, user, id.step, id.attempt, now])?;
+    Ok(cut > 0)
+}
+
 pub(in crate::sqlite) fn of_turn(
     db: &Connection,
     user: &str,

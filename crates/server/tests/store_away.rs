@@ -1,0 +1,86 @@
+//! While the store takes nothing, every stream of the turn says so, and nothing is lost by it. R: P2, S2
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use support::{PATIENCE, TestServer};
+use throughline::config::ServerLimits;
+use throughline_store::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, MemoryLog, Merge, Record, Tail};
+use throughline_testkit::{Queue, Script};
+use tokio::sync::watch;
+
+/// A log that takes nothing while it is shut; what it has can be read.
+struct Door {
+    log: MemoryLog,
+    open: watch::Receiver<bool>,
+}
+
+#[async_trait]
+impl Log for Door {
+    async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
+        self.log.claim(turn).await
+    }
+
+    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
+        let begins = batch.records.first().is_some_and(|record| record.seq == 1);
+        let mut open = self.open.clone();
+        if !begins {
+            open.wait_for(|open| *open).await.unwrap();
+        }
+        self.log.append(turn, epoch, batch).await
+    }
+
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+        self.log.read(turn, after, records_max).await
+    }
+
+    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError> {
+        self.log.read_beside(turn).await
+    }
+
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+        self.log.tail(turn, after).await
+    }
+
+    async fn open_turns(&self) -> Result<Vec<String>, LogError> {
+        self.log.open_turns().await
+    }
+
+    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+        self.log.compact(turn, merge).await
+    }
+
+    async fn forget(&self, turn: &str) -> Result<(), LogError> {
+        self.log.forget(turn).await
+    }
+}
+
+// R: S2
+#[tokio::test]
+async fn streams_say_that_the_store_is_away() {
+    let (door, open) = watch::channel(false);
+    let build = move |builder: throughline::Builder| {
+        builder.log(Arc::new(Door { log: MemoryLog::default(), open: open.clone() }))
+    };
+    let limits = ServerLimits { store_wait_ms: 150, heartbeat_ms: 3_600_000, ..ServerLimits::default() };
+    let server = TestServer::start_with(Queue::new([Script::new().say("At last.")]), build, limits).await;
+    let turn = server.say("Hello?").await;
+    let mut stream = server.follow(&turn, 0).await;
+    let told = tokio::time::timeout(PATIENCE, stream.until("waiting")).await.unwrap().pop().unwrap().data;
+    assert_eq!((&told["type"], &told["reason"]), (&"waiting".into(), &"store".into()), "{told}");
+    assert_eq!((&told["turn_id"], &told["seq"]), (&turn.as_str().into(), &serde_json::Value::Null));
+    assert!(told["why"].as_str().unwrap().contains(" ms"), "{told}");
+
+    // Whoever comes now is told, too; by then whoever was told would have been told again.
+    let mut late = server.follow(&turn, 1).await;
+    tokio::time::timeout(PATIENCE, late.until("waiting")).await.unwrap();
+    door.send(true).unwrap();
+    let rest = stream.rest().await;
+    assert!(rest.iter().all(|event| event.data["seq"].is_u64()), "told once: {rest:?}");
+    assert_eq!(rest.last().unwrap().name, "stream_end");
+    let numbers: Vec<u64> = rest.iter().map(|event| event.id).collect();
+    assert_eq!(numbers, (2..=*numbers.last().unwrap()).collect::<Vec<u64>>(), "nothing was lost by it");
+}
