@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use throughline::memory::MemoryError;
 use throughline_store::{BlobError, LogError, StoreError};
 use utoipa::ToSchema;
 
@@ -252,6 +253,11 @@ impl From<throughline::Error> for ApiError {
             E::UnknownAgent { .. } => Self::bad_request("unknown_agent", message).param("agent"),
             E::NoModel | E::NoUpstream { .. } | E::WhichUpstream { .. } => {
                 Self::bad_request("unknown_model", message).param("model").remedy("GET /v1/models lists them")
+            }
+            E::Memory(MemoryError::Unreadable { number, .. }) => {
+                Self::conflict("remembered_unreadable", message)
+                    .remedy(format!("take it back (DELETE /v1/remembered/{number}), and answer again"))
+                    .with("number", number)
             }
             // What the configuration lacks is nothing that the request can mend.
             E::MissingKey { .. } => Self::unavailable("upstream_without_key", message, 60),

@@ -81,9 +81,11 @@ fn about(answer: &Remembered) -> Result<String, MemoryError> {
 }
 
 /// What is not understood is an error, as in a file: a denial among them might be forgotten.
-fn kept(row: RememberedRow) -> Result<Kept, MemoryError> {
-    let answer = serde_json::from_value(row.answer).map_err(unreadable)?;
-    Ok(Kept { number: row.number, at_ms: row.at, answer })
+pub(crate) fn kept(row: RememberedRow) -> Result<Kept, MemoryError> {
+    let number = row.number;
+    let answer = serde_json::from_value(row.answer)
+        .map_err(|error| MemoryError::Unreadable { number, why: error.to_string() })?;
+    Ok(Kept { number, at_ms: row.at, answer })
 }
 
 fn unreadable(error: serde_json::Error) -> MemoryError {

@@ -5,6 +5,7 @@ mod support;
 use serde_json::json;
 use std::time::Duration;
 use support::TestServer;
+use throughline::config::ServerLimits;
 use throughline_testkit::{Queue, Script};
 
 fn asking() -> Queue {
@@ -58,4 +59,95 @@ async fn a_drained_server_hands_its_turns_over_without_ending_them() {
     assert_eq!(status, 202);
     let events = server.follow(&turn, seen).await.rest().await;
     assert_eq!(events.last().unwrap().data["status"], "cancelled");
+}
+
+fn said(text: &str, when: &str, id: &str) -> serde_json::Value {
+    json!({"input": [{"type": "text", "text": text}], "when": when, "id": id})
+}
+
+// R: T14, S2
+#[tokio::test]
+async fn what_was_said_to_a_running_turn_survives_its_process() {
+    let server = TestServer::start_asking(Queue::new([
+        Script::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
+        Script::new().say("Noted, and hurried."),
+        Script::new().say("You are welcome."),
+    ]))
+    .await;
+    let (_, started) = server.post("/v1/turns", support::saying("Hi")).await;
+    let turn = started["turn_id"].as_str().unwrap().to_owned();
+    let question = server.follow(&turn, 0).await.until("approval_request").await.pop().unwrap();
+    let messages = format!("/v1/turns/{turn}/messages");
+    for (text, when, id) in
+        [("Hurry", "next_step", "a"), ("Thanks", "after_turn", "b"), ("Wait", "next_step", "c")]
+    {
+        assert_eq!(server.post(&messages, said(text, when, id)).await.0, 202);
+    }
+    let taken_back = server.client().delete(server.url(&format!("{messages}/c"))).send().await.unwrap();
+    assert_eq!(taken_back.status(), 200);
+
+    // Twice, so that what is said again is still kept.
+    let server = server.restart().await.restart().await;
+    let (_, waiting) = server.get(&messages).await;
+    let ids: Vec<_> = waiting["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
+    assert_eq!(ids, ["a", "b"], "{waiting}");
+    let mut viewer = server.follow(&turn, question.id).await;
+    let path = format!("/v1/turns/{turn}/approvals/{}", question.data["approval_id"].as_str().unwrap());
+    assert_eq!(server.post(&path, json!({"decision": "approve"})).await.0, 200);
+    let rest = viewer.rest().await;
+    let heard: Vec<_> = rest.iter().filter(|event| event.name == "user_message").collect();
+    assert_eq!(heard.len(), 1, "{rest:?}");
+    assert_eq!((&heard[0].data["id"], &heard[0].data["input"][0]["text"]), (&json!("a"), &json!("Hurry")));
+
+    // What waited for the end begins the next turn, once.
+    let tree = format!("/v1/conversations/{}", started["conversation_id"].as_str().unwrap());
+    let next = loop {
+        let (_, conversation) = server.get(&tree).await;
+        let tree = conversation["tree"].as_array().unwrap().clone();
+        if let Some(next) = tree.iter().find(|node| node["id"] != turn.as_str()) {
+            break next["id"].as_str().unwrap().to_owned();
+        }
+        tokio::task::yield_now().await;
+    };
+    let next = server.follow(&next, 0).await.rest().await;
+    assert_eq!(next[0].data["input"][0]["text"], "Thanks");
+    let server = server.restart().await;
+    let (_, conversation) = server.get(&tree).await;
+    assert_eq!(conversation["tree"].as_array().unwrap().len(), 2, "{conversation}");
+    assert_eq!(server.upstream.violations(), []);
+}
+
+// R: E2, S2
+#[tokio::test]
+async fn a_turn_that_should_not_go_on_unseen_is_cancelled_when_nobody_comes_back() {
+    let limits = ServerLimits { reconnect_ms: 200, ..ServerLimits::default() };
+    let ask = |builder: throughline::Builder| builder.approval(throughline::Approval::Ask);
+    let script = || Script::new().call("calendar_add", json!({"title": "tea"}));
+    let server = TestServer::start_with(Queue::new([script(), script(), script()]), ask, limits).await;
+    let own =
+        server.turn(json!({"input": [{"type": "text", "text": "Hi"}], "on_disconnect": "cancel"})).await;
+    let mut own_stream = server.follow(&own, 0).await;
+    own_stream.until("approval_request").await;
+    let body = json!({"model": "test/m", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let chat = server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap();
+    let chat_turn = chat.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
+    server.follow(&chat_turn, 0).await.until("approval_request").await;
+    let goes_on = server.say("Hi").await;
+    server.follow(&goes_on, 0).await.until("approval_request").await;
+
+    let server = server.restart().await;
+    for turn in [&own, &chat_turn] {
+        let ended = async {
+            loop {
+                let (_, standing) = server.get(&format!("/v1/turns/{turn}")).await;
+                if standing["status"] != "running" {
+                    break standing;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let ended = tokio::time::timeout(support::PATIENCE, ended).await.unwrap();
+        assert_eq!(ended["status"], "cancelled", "{ended}");
+    }
+    assert_eq!(server.get(&format!("/v1/turns/{goes_on}")).await.1["status"], "running");
 }

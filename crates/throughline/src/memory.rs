@@ -97,6 +97,14 @@ pub enum MemoryError {
         /// Why.
         why: String,
     },
+    /// One of them cannot be read. It may be a denial, so nothing is decided without it.
+    #[error("the remembered answer {number} cannot be read: {why}")]
+    Unreadable {
+        /// Which.
+        number: u64,
+        /// What is wrong.
+        why: String,
+    },
     /// It is no such file, or one of a later version.
     #[error("{} is not a file of remembered answers: {why}; mend it, or remove it to be asked again", path.display())]
     Format {

@@ -73,6 +73,9 @@ pub async fn run(args: &Serve) -> Ended {
     let merge_after = (stored.merge == Switch::On).then_some(MERGE_AFTER);
     let state = AppState::merging(world.app.clone(), kept.catalog(), blobs, server.limits, merge_after)
         .rendering(server.render);
+    if let Some(history) = telemetry.history() {
+        state.hub.keep_history(history.clone());
+    }
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
         .hub

@@ -5,7 +5,7 @@ use crate::model::{Again, LAST_WORDS, TOOLS};
 use crate::viewer::Saw;
 use crate::world::Turn;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// A promise that was not kept.
@@ -17,6 +17,8 @@ pub enum Broken {
     Effects(String),
     /// A turn did not come to its end.
     Turn(String),
+    /// The history of calls does not say what the log says.
+    History(String),
     /// The model was asked for something that no upstream takes.
     Model(String),
 }
@@ -27,6 +29,7 @@ impl fmt::Display for Broken {
             Self::Events(what) => write!(f, "events: {what}"),
             Self::Effects(what) => write!(f, "effects: {what}"),
             Self::Turn(what) => write!(f, "turn: {what}"),
+            Self::History(what) => write!(f, "history: {what}"),
             Self::Model(what) => write!(f, "model: {what}"),
         }
     }
@@ -89,6 +92,14 @@ pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// Each call of a turn with how it ended, as its viewers saw it.
+pub fn ended_calls(turn: &Turn) -> BTreeSet<(String, String)> {
+    let saw = turn.viewers[0].1.lock().unwrap();
+    let ended = saw.events.iter().filter(|event| event["type"] == "tool_result");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    ended.map(|event| (text(&event["tool_id"]), text(&event["status"]))).collect()
 }
 
 /// What must hold of a turn that has been seen to its end.

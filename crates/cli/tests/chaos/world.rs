@@ -6,6 +6,7 @@ use crate::model::{self, TOOLS};
 use crate::server::PATIENCE;
 use crate::viewer::{By, Saw, client, watch};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -98,6 +99,42 @@ impl World {
     pub async fn all_seen_to_their_end(&mut self) {
         for turn in 0..self.turns.len() {
             self.seen_to_its_end(turn).await;
+        }
+    }
+
+    /// Waits until the history of calls says of every turn what its viewers saw, for a bounded time.
+    pub async fn history_is_whole(&self) -> Result<(), Broken> {
+        let mut expected = BTreeSet::new();
+        self.turns.iter().for_each(|turn| expected.extend(check::ended_calls(turn)));
+        let mut missing = String::new();
+        let whole = async {
+            loop {
+                let kept = self.history().await;
+                let difference: Vec<_> = expected.symmetric_difference(&kept).take(5).collect();
+                if difference.is_empty() {
+                    return;
+                }
+                missing =
+                    format!("{} calls were seen and {} are kept: {difference:?}", expected.len(), kept.len());
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let done = timeout(PATIENCE, whole).await;
+        done.map_err(|_| Broken::History(missing))
+    }
+
+    async fn history(&self) -> BTreeSet<(String, String)> {
+        let (client, mut calls) = (client(), BTreeSet::new());
+        let mut url = format!("http://{}/v1/history/calls?limit=200", self.address);
+        loop {
+            let Ok(answer) = client.get(&url).send().await else { return calls };
+            let page: Value = answer.json().await.unwrap_or_default();
+            for row in page["items"].as_array().into_iter().flatten() {
+                let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+                calls.insert((text("tool_id"), text("status")));
+            }
+            let Some(next) = page["next"].as_str() else { return calls };
+            url = format!("http://{}/v1/history/calls?limit=200&cursor={next}", self.address);
         }
     }
 

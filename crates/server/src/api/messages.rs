@@ -10,7 +10,7 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline::{Said, TakenBack, TurnControl, When};
-use throughline_engine::{TurnId, UserMessageId};
+use throughline_engine::TurnId;
 use throughline_wire::UserPart;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -80,7 +80,8 @@ async fn say(
 ) -> Result<(StatusCode, axum::Json<SaidSo>), ApiError> {
     let control = running(&state, &principal, &turn).await?;
     let input = parts_for(&state, &principal.user, &turn, body.input).await?;
-    let said = said(&control, input, body.when, body.id).await?;
+    let said =
+        said(&state, &principal.user, (&control, &TurnId::new(turn)), input, body.when, body.id).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(said)))
 }
 
@@ -100,16 +101,14 @@ pub async fn parts_for(
 
 /// Says something to a turn that runs.
 pub async fn said(
-    control: &TurnControl,
+    state: &AppState,
+    user: &str,
+    (control, turn): (&TurnControl, &TurnId),
     input: Vec<UserPart>,
     when: When,
     id: Option<String>,
 ) -> Result<SaidSo, ApiError> {
-    let said = match id {
-        Some(id) => control.say_as(UserMessageId::new(id), input, when).await,
-        None => control.say(input, when).await,
-    };
-    match said {
+    match state.hub.say(user, control, turn, id, input, when).await? {
         Said::Queued(id) => Ok(SaidSo { id: id.as_str().to_owned() }),
         Said::Full => Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1)),
         Said::TurnIsOver => Err(over()),
@@ -154,7 +153,7 @@ async fn take_back(
     Path((turn, message)): Path<(String, String)>,
 ) -> Result<axum::Json<serde_json::Value>, ApiError> {
     let control = running(&state, &principal, &turn).await?;
-    match control.take_back(UserMessageId::new(message)).await {
+    match state.hub.take_back(&principal.user, &control, &TurnId::new(turn), &message).await? {
         TakenBack::Yes(input) => Ok(axum::Json(serde_json::json!({ "input": input }))),
         TakenBack::TooLate => Err(ApiError::conflict("too_late", "it was taken in, or never sent")),
     }

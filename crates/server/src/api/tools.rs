@@ -4,6 +4,7 @@ use super::agents::usable;
 use super::page::Listed;
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Json, Path, Query};
+use crate::memories::kept;
 use crate::own_agents::load;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use throughline::config::{Mode, Protocol};
 use throughline::described::{InspectionDescription, PromptDescription, ToolDescription};
 use throughline::inspect::{self, Asked, Reading};
+use throughline::memory::MemoryError;
 use throughline::{Consent, HandCall, HandRefused, Remembered};
 use throughline_engine::closest_names;
 use throughline_tools::{AgentCallable, Verdict, Withheld};
@@ -324,10 +326,11 @@ async fn call(
     }))
 }
 
-/// What the user has said before and always holds. What cannot be read is refused: a denial may be among it.
+/// What the user has said before and always holds. What cannot be read is refused and named: it may be a denial.
 async fn remembered(state: &AppState, principal: &Principal) -> Result<Vec<Remembered>, ApiError> {
     let rows = state.catalog.remembered(&principal.user, None).await?;
-    rows.into_iter().map(|row| serde_json::from_value(row.answer).map_err(ApiError::internal)).collect()
+    let kept: Result<Vec<_>, MemoryError> = rows.into_iter().map(kept).collect();
+    Ok(kept.map_err(throughline::Error::from)?.into_iter().map(|kept| kept.answer).collect())
 }
 
 fn not_run(name: &str, refused: HandRefused) -> ApiError {

@@ -242,7 +242,7 @@ pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<N
         mode,
         ..TurnRequest::default()
     };
-    Ok(NewTurn { request, thread, files, idempotency: None, on_disconnect: body.on_disconnect })
+    Ok(NewTurn { request, thread, files, on_disconnect: body.on_disconnect, ..NewTurn::default() })
 }
 
 fn mode(name: &str) -> Result<Mode, ApiError> {

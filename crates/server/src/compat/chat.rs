@@ -121,7 +121,15 @@ fn new_turn(
         ..TurnRequest::default()
     };
     // The answer itself sees to it, since the turn must go on waiting when it was handed over.
-    Ok(NewTurn { request, thread, on_disconnect: OnDisconnect::Continue, ..NewTurn::default() })
+    // Nobody comes back to an answer that broke off with its server.
+    let after_restart = Some(OnDisconnect::Cancel);
+    Ok(NewTurn {
+        request,
+        thread,
+        on_disconnect: OnDisconnect::Continue,
+        after_restart,
+        ..NewTurn::default()
+    })
 }
 
 /// Who is asked; `None` = as the server is set up.

@@ -7,10 +7,12 @@
 mod drain;
 mod history;
 mod merging;
+mod queued;
 mod resume;
 mod running;
 mod seats;
 mod start;
+mod stored;
 
 pub use drain::Drained;
 pub use merging::MERGE_AFTER;
@@ -20,12 +22,13 @@ pub use start::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
 
 use crate::error::ApiError;
 use crate::principal::Principal;
+use crate::telemetry::CallHistory;
 use crate::viewer::{From, Viewer, Watchdog};
 use running::Running;
 use seats::Seats;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use throughline::config::ServerLimits;
 use throughline::{Throughline, TurnControl};
@@ -55,6 +58,8 @@ struct Inner {
     stopping: CancellationToken,
     /// Viewers are closed, cleanly and without an end: they come back, to whoever has the turns then.
     handed_over: CancellationToken,
+    /// Writes the calls of turns; what it has of a turn is written before the turn's end is.
+    history: OnceLock<CallHistory>,
     /// One task for each turn, until everything about it is kept.
     tasks: TaskTracker,
 }
@@ -88,8 +93,15 @@ impl Hub {
             ready: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             handed_over: CancellationToken::new(),
+            history: OnceLock::new(),
             tasks: TaskTracker::new(),
         }))
+    }
+
+    /// The history of calls is written by this. A second one is not heard.
+    pub fn keep_history(&self, history: CallHistory) {
+        // Whoever was first writes it all.
+        let _ = self.0.history.set(history);
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<TurnId, Running>> {

@@ -1,12 +1,15 @@
 //! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready. R: S2, S3
 
 use super::history::NoHistory;
-use super::{Hub, OnDisconnect};
+use super::{Hub, OnDisconnect, stored};
+use crate::turn_log;
 use futures_util::StreamExt;
 use futures_util::stream;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use throughline::{HistoryOf, StoredTurn};
-use throughline_engine::TurnId;
+use std::time::Duration;
+use throughline::{Accepted, HistoryOf};
+use throughline_engine::{REQUESTER, TurnId};
 use throughline_store::StoreError;
 use throughline_store::catalog::OpenTurn;
 
@@ -35,6 +38,9 @@ impl Hub {
     /// The catalog cannot be read.
     pub async fn resume_open(&self) -> Result<Resumed, StoreError> {
         let open = self.0.catalog.open_turns().await?;
+        if let Some(history) = self.0.history.get() {
+            history.rebuild(open.iter().map(|turn| (turn.user.clone(), turn.id.clone())));
+        }
         let became: Vec<Became> =
             stream::iter(open).map(|turn| self.resume(turn)).buffer_unordered(AT_ONCE).collect().await;
         let left = became.iter().filter(|became| matches!(became, Became::Left)).count();
@@ -42,10 +48,46 @@ impl Hub {
         Ok(Resumed { turns: became.len() - left, left })
     }
 
+    /// Who looked at it before comes back within seconds, or does not: that nobody looks now says nothing yet.
+    fn cancel_if_nobody_comes(&self, turn: TurnId) {
+        let (hub, wait) = (self.clone(), Duration::from_millis(self.0.limits.reconnect_ms));
+        self.0.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = hub.0.stopping.cancelled() => return,
+            }
+            let unseen = hub
+                .running()
+                .get(&turn)
+                .filter(|running| running.viewers == 0)
+                .map(|running| running.control.clone());
+            if let Some(control) = unseen
+                && control.cancel().await == Accepted::Yes
+            {
+                tracing::info!(turn_id = turn.as_str(), "cancelled: nobody came back to it");
+            }
+        });
+    }
+
+    /// Whether it has handed calls to whoever asked for it, who answers them with another request.
+    async fn waits_for_its_requester(&self, turn: &TurnId) -> bool {
+        let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
+        let mut handed_over = HashSet::new();
+        for event in &events {
+            let Some(call) = event["tool_id"].as_str() else { continue };
+            match event["type"].as_str() {
+                Some("tool_start") if event["client_id"] == REQUESTER => drop(handed_over.insert(call)),
+                Some("tool_result") => drop(handed_over.remove(call)),
+                _ => {}
+            }
+        }
+        !handed_over.is_empty()
+    }
+
     async fn resume(&self, open: OpenTurn) -> Became {
         let OpenTurn { id, user, conversation_id, stored } = open;
         let turn_id = TurnId::new(id.as_str());
-        let stored: StoredTurn = match serde_json::from_str(&stored) {
+        let (stored, unseen) = match stored::read(&stored) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(turn_id = id, %error, "a turn that was running cannot be read: it counts as interrupted");
@@ -78,8 +120,17 @@ impl Hub {
         let (hooks, ends) = self.hooks(&user, conversation_id);
         match self.0.app.resume(stored, history, hooks).await {
             Ok(turn) => {
-                // Who looked at it before comes back within seconds, or does not: that nobody looks now says nothing.
-                self.take_in(&user, None, turn, OnDisconnect::Continue, ends);
+                let unseen = match unseen {
+                    OnDisconnect::Cancel if !self.waits_for_its_requester(&turn_id).await => {
+                        OnDisconnect::Cancel
+                    }
+                    _ => OnDisconnect::Continue,
+                };
+                let control = self.take_in(&user, None, turn, unseen, ends);
+                self.say_again(&user, &turn_id, &control).await;
+                if unseen == OnDisconnect::Cancel {
+                    self.cancel_if_nobody_comes(turn_id);
+                }
                 Became::Resumed
             }
             Err(error) => {

@@ -20,10 +20,19 @@ pub(super) struct Running {
     pub counted_as: Option<String>,
     pub control: TurnControl,
     pub on_disconnect: OnDisconnect,
+    /// Whether something was said to it that is kept until its end.
+    pub spoken_to: SpokenTo,
     /// Those that look at it now.
     pub viewers: u32,
     /// Cancelled when the catalog has its end: whoever begins the next turn finds what this one adds.
     pub settled: CancellationToken,
+}
+
+/// Whether somebody has said something to a turn in the middle of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpokenTo {
+    No,
+    Yes,
 }
 
 /// How a turn tells its end and what is to be kept.
@@ -33,6 +42,8 @@ pub(super) struct Ends {
 
 /// How often a lost store is tried again to write down an end, and the pause between two tries.
 const END_TRIES: u32 = 60;
+/// How long an end waits for the history of the turn's calls.
+const HISTORY_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 const END_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Hub {
@@ -100,6 +111,7 @@ impl Hub {
             counted_as,
             control: control.clone(),
             on_disconnect,
+            spoken_to: SpokenTo::No,
             viewers: 0,
             settled: settled.clone(),
         };
@@ -112,10 +124,14 @@ impl Hub {
                 Ok(ended) => hub.keep_end(&user, ended).await,
                 Err(_) => None,
             };
-            hub.running().remove(&id);
+            let spoken_to = hub.running().remove(&id).map(|running| running.spoken_to);
             let said = said_last.take_queued();
             if !said.is_empty() && status.is_some_and(goes_on) {
                 hub.say_next(&user, &id, said).await;
+            }
+            // A turn that was handed over without its end takes what was said along.
+            if status.is_some() && spoken_to == Some(SpokenTo::Yes) {
+                hub.forget_said(&user, &id).await;
             }
             hub.merge_later(id);
         });
@@ -168,6 +184,10 @@ impl Hub {
             return None;
         };
         let status = status.as_str().unwrap_or_default().to_owned();
+        if let Some(history) = self.0.history.get() {
+            // A store that takes nothing for so long takes no end either; the history then follows it.
+            let _ = tokio::time::timeout(HISTORY_MAX, history.written(user, &turn_id)).await;
+        }
         let end = TurnEnd { status, adds, text: ended.text, usage: Some(usage), ended_at: ended.ended_at };
         self.write_end(user, &turn_id, end).await;
         Some(ended_as)

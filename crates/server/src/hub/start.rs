@@ -2,7 +2,7 @@
 //! R: S2, E2
 
 use super::history::NoHistory;
-use super::{Hub, Standing};
+use super::{Hub, Standing, stored};
 use crate::error::ApiError;
 use crate::own_agents;
 use crate::principal::Principal;
@@ -30,6 +30,8 @@ pub struct NewTurn {
     pub idempotency: Option<Idempotency>,
     /// What happens when nobody looks any more.
     pub on_disconnect: OnDisconnect,
+    /// What happens if nobody comes back after a restart of the server; `None` = the same.
+    pub after_restart: Option<OnDisconnect>,
 }
 
 /// Where a turn stands.
@@ -155,7 +157,7 @@ impl Hub {
 
     async fn try_start(&self, principal: &Principal, new: NewTurn, now: i64) -> Result<Tried, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
-        let NewTurn { mut request, thread, files, idempotency, on_disconnect } = new;
+        let NewTurn { mut request, thread, files, idempotency, on_disconnect, after_restart } = new;
         let (place, parent) = match thread {
             Thread::Alone => (TurnPlace::Alone, None),
             Thread::New => (TurnPlace::NewConversation { id: mint("conv"), title: None }, None),
@@ -196,17 +198,18 @@ impl Hub {
         request.user = Some(user.to_owned());
         own_agents::load(&inner.app, &*inner.catalog, user).await?;
         let prepared = inner.app.prepare(request).await?;
-        let stored = prepared.stored();
+        let turn = prepared.stored();
         let row = NewRow {
             id: prepared.turn_id().as_str().to_owned(),
             message_id: prepared.message_id().as_str().to_owned(),
             place,
             idempotency,
-            stored: serde_json::to_string(stored).map_err(ApiError::internal)?,
-            agent: stored.setup.agent.clone(),
-            model: stored.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model)),
-            mode: Some(stored.setup.mode.clone()),
-            input_text: text_of(&stored.start.input),
+            stored: stored::write(turn, after_restart.unwrap_or(on_disconnect))
+                .map_err(ApiError::internal)?,
+            agent: turn.setup.agent.clone(),
+            model: turn.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model)),
+            mode: Some(turn.setup.mode.clone()),
+            input_text: text_of(&turn.start.input),
             files: files.into_iter().chain(prepared.files()).collect(),
             created_at: now,
         };

@@ -33,6 +33,8 @@ struct Shared {
     waiting: Mutex<Waiting>,
     more: Notify,
     idle: Notify,
+    /// Something was written.
+    written: Notify,
     meter: Arc<Meter>,
 }
 
@@ -49,6 +51,8 @@ struct Waiting {
     /// Answers that did not fit: nothing may follow the hole.
     cut: HashSet<RawId>,
     writing: bool,
+    /// Turns, by user, of which rows are being written.
+    in_hand: BTreeSet<(String, String)>,
 }
 
 /// Ends the writing when it is dropped.
@@ -57,7 +61,13 @@ pub struct Writer(#[allow(dead_code, reason = "held for its drop")] AbortOnDropH
 impl CallHistory {
     /// A history with nothing in it, and the task that writes it.
     pub fn begin(catalog: Arc<dyn Catalog>, log: Arc<dyn Log>, meter: Arc<Meter>) -> (Self, Writer) {
-        let shared = Shared { waiting: Mutex::default(), more: Notify::new(), idle: Notify::new(), meter };
+        let shared = Shared {
+            waiting: Mutex::default(),
+            more: Notify::new(),
+            idle: Notify::new(),
+            written: Notify::new(),
+            meter,
+        };
         let history = Self(Arc::new(shared));
         let own = history.clone();
         let task = tokio::spawn(async move { own.write(&*catalog, &*log).await });
@@ -114,6 +124,19 @@ impl CallHistory {
         self.waiting().cut.retain(|id| id.turn_id != turn.as_str());
     }
 
+    /// Waits until all that was told of the calls of this turn is written: before the turn counts as ended, so that the
+    /// history of a turn that has ended is whole, however the process dies.
+    pub async fn written(&self, user: &str, turn: &TurnId) {
+        let of = (user.to_owned(), turn.as_str().to_owned());
+        loop {
+            let written = self.0.written.notified();
+            if !self.waiting().has_of(&of) {
+                return;
+            }
+            written.await;
+        }
+    }
+
     /// Waits until everything that was told is written. For an orderly end.
     pub async fn flushed(&self) {
         loop {
@@ -123,6 +146,15 @@ impl CallHistory {
             }
             idle.await;
         }
+    }
+
+    /// What was in hand is written, or waits again.
+    fn done(&self) {
+        let mut waiting = self.waiting();
+        waiting.writing = false;
+        waiting.in_hand.clear();
+        drop(waiting);
+        self.0.written.notify_waiters();
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -187,7 +219,7 @@ impl CallHistory {
                     }
                 },
             };
-            self.waiting().writing = false;
+            self.done();
             match done {
                 Ok(()) => pause = PAUSE,
                 Err(why) => {
@@ -217,10 +249,23 @@ impl Waiting {
             && !self.writing
     }
 
+    fn has_of(&self, of: &(String, String)) -> bool {
+        let first = (of.0.clone(), of.1.clone(), String::new());
+        let row = self.rows.range(first..).next();
+        self.stale.contains(of)
+            || self.in_hand.contains(of)
+            || row.is_some_and(|((user, turn, _), _)| (user, turn) == (&of.0, &of.1))
+    }
+
     /// The next thing to write: rows of one user in one go.
     fn take(&mut self) -> Work {
         let work = self.next();
         self.writing = !matches!(work, Work::Nothing);
+        self.in_hand = match &work {
+            Work::Rows(user, rows) => rows.iter().map(|row| (user.clone(), row.turn_id.clone())).collect(),
+            Work::Turn(user, turn) => BTreeSet::from([(user.clone(), turn.clone())]),
+            Work::Nothing | Work::Raw(..) | Work::Cut(..) => BTreeSet::new(),
+        };
         work
     }
 

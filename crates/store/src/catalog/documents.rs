@@ -11,19 +11,22 @@ pub enum DocumentKind {
     Agent,
     /// Which tools are switched on or off.
     ToolToggles,
+    /// What a user has said to a turn that runs, until that is over. R: T14
+    Queued,
     /// Anything else that a user or a page sets.
     Setting,
 }
 
 impl DocumentKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Agent, Self::ToolToggles, Self::Setting];
+    pub const ALL: [Self; 4] = [Self::Agent, Self::ToolToggles, Self::Queued, Self::Setting];
 
     /// As it is kept.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",
             Self::ToolToggles => "tool_toggles",
+            Self::Queued => "queued",
             Self::Setting => "setting",
         }
     }

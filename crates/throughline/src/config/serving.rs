@@ -164,6 +164,8 @@ pub struct ServerLimits {
     pub behind_ms_max: u64,
     /// Silence on a stream after which a comment says that it lives, in milliseconds. Default 10,000.
     pub heartbeat_ms: u64,
+    /// How long nobody may look at a turn that should not go on unseen after a restart, in milliseconds. Default 30,000.
+    pub reconnect_ms: u64,
     /// How long the store may be away before streams say so, in milliseconds. Default 10,000.
     pub store_wait_ms: u64,
     /// One message on a WebSocket, in bytes. Default 4 MiB.
@@ -196,6 +198,7 @@ impl Default for ServerLimits {
             behind_bytes_max: 1 << 20,
             behind_ms_max: 10_000,
             heartbeat_ms: 10_000,
+            reconnect_ms: 30_000,
             store_wait_ms: 10_000,
             socket_message_bytes_max: 4 << 20,
             socket_frame_bytes_max: 1 << 20,
@@ -207,7 +210,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 22] {
+    fn all(&self) -> [(&'static str, u64); 23] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -226,6 +229,7 @@ impl ServerLimits {
             ("behind_bytes_max", self.behind_bytes_max),
             ("behind_ms_max", self.behind_ms_max),
             ("heartbeat_ms", self.heartbeat_ms),
+            ("reconnect_ms", self.reconnect_ms),
             ("store_wait_ms", self.store_wait_ms),
             ("socket_message_bytes_max", self.socket_message_bytes_max.into()),
             ("socket_frame_bytes_max", self.socket_frame_bytes_max.into()),

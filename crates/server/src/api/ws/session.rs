@@ -349,7 +349,8 @@ impl Caller {
         let control = self.running(&of.turn_id).await?;
         let (state, user) = (&self.state, &self.principal.user);
         let input = messages::parts_for(state, user, &of.turn_id, of.say.input).await?;
-        messages::said(&control, input, of.say.when, of.say.id).await
+        let turn = TurnId::new(of.turn_id);
+        messages::said(state, user, (&control, &turn), input, of.say.when, of.say.id).await
     }
 
     async fn result(&self, of: ops::OfCallResult) -> Result<calls::CallTold, ApiError> {
