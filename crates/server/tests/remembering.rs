@@ -4,6 +4,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{Events, TestServer, answered};
+use throughline_store::catalog::NewRemembered;
 use throughline_testkit::{Queue, Script};
 
 /// `turns` turns, each with the same call that writes.
@@ -82,4 +83,30 @@ async fn what_holds_in_a_conversation_does_so_after_a_restart_and_nowhere_else()
     assert_eq!(turn(&server, "ada", None, once).await.0, 1, "another conversation");
     assert!(remembered(&server, "ada", "").await.is_empty(), "it does not always hold");
     assert_eq!(remembered(&server, "ada", &format!("?conversation_id={conversation}")).await.len(), 1);
+}
+
+// R: A2, R3
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_named_and_can_be_taken_back() {
+    let server = TestServer::start(Queue::new([Script::new().say("Hi.")])).await;
+    let answer = json!({"decision": "a word of a later release"});
+    let new = NewRemembered { conversation_id: None, about: "x".into(), answer, at: 1 };
+    let number = server.state.catalog.remember("ada", new).await.unwrap().unwrap().number;
+    let asked = [
+        ("/v1/parse", json!({"text": "Hello."})),
+        ("/v1/tools/weather.today/call", json!({"arguments": {}})),
+        ("/v1/turns", support::saying("Hi")),
+    ];
+    for (path, body) in &asked {
+        let (status, refused) = server.post(path, body.clone()).await;
+        let error = &refused["error"];
+        assert_eq!((status, &error["code"]), (409, &json!("remembered_unreadable")), "{path}: {refused}");
+        assert!(error["remedy"].as_str().unwrap().contains(&format!("/v1/remembered/{number}")), "{refused}");
+    }
+    let url = server.url(&format!("/v1/remembered/{number}"));
+    assert_eq!(server.client().delete(url).send().await.unwrap().status(), 204);
+    for (path, body) in asked {
+        let (status, answer) = server.post(path, body).await;
+        assert!(status < 300, "{path}: {status} {answer}");
+    }
 }

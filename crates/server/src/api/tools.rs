@@ -595,6 +595,7 @@ impl From<InspectionDescription> for Parsed {
     (status = 400, description = "There is no such protocol", body = ErrorBody),
     (status = 404, description = "There is no such agent", body = ErrorBody),
     (status = 413, description = "The text is too long", body = ErrorBody),
+    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorBody),
 ))]
 async fn parse(
     State(state): State<AppState>,
