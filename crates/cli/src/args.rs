@@ -297,8 +297,8 @@ pub struct History {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
-    /// The store to look into, also while a server runs [default: that of the configuration]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
@@ -320,8 +320,8 @@ pub struct Export {
     /// With markdown: the branch that ends with this turn [default: the latest one]
     #[arg(long, value_name = "TURN")]
     pub leaf: Option<String>,
-    /// The store to look into, also while a server runs [default: that of the configuration]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
 }
 
@@ -355,8 +355,8 @@ pub struct Replay {
     /// Id of the turn [default: the latest one]
     #[arg(value_name = "TURN", conflicts_with = "from")]
     pub turn: Option<String>,
-    /// The store to look into, also while a server runs [default: that of the configuration]
-    #[arg(long, value_name = "FILE", conflicts_with = "from", value_hint = ValueHint::FilePath)]
+    /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "from", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
     /// File with the turn's events as JSON lines; `-` stands for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => with_runtime(serve::run(serve)),
         Command::Keys(keys) => with_runtime(keys::run(keys)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
-        Command::History(history) => history::run(history),
+        Command::History(history) => with_runtime(history::run(history)),
         Command::Export(export) => with_runtime(export::run(export)),
         Command::Import(import) => with_runtime(import::run(import)),
         Command::Replay(replay) => with_runtime(replay::run(replay)),

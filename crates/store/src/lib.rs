@@ -43,4 +43,4 @@ pub use memory::{MemoryLimits, MemoryLog};
 pub use postgres::{PostgresSettings, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSettings, SqliteStore};
-pub use standing::{Figures, Health};
+pub use standing::{Figures, Health, LoggedTurn};

@@ -17,6 +17,15 @@ pub enum Health {
     },
 }
 
+/// A turn in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedTurn {
+    /// Its id.
+    pub id: String,
+    /// Whether it has its last record.
+    pub ended: bool,
+}
+
 /// What a store has done since it was opened, and what it has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {

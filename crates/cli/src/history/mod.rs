@@ -5,21 +5,18 @@ use crate::exit::{Ended, Exit};
 use crate::messages::{self, Lang, Words};
 use crate::output;
 use crate::plain::short;
-use crate::serve::store::file_of;
+use crate::serve::onlooker::Onlooker;
 use crate::terminal::card::duration;
-use throughline_store::StoreError;
 use throughline_store::catalog::{CallFilter, CallRow, PageRequest, TurnFilter, TurnSummary};
-use throughline_store::sqlite::SqliteOnlooker;
 
 /// Prints what is asked for.
-pub fn run(args: &History) -> Ended {
+pub async fn run(args: &History) -> Ended {
     let words = Words(Lang::of_environment());
-    let file = file_of(args.store.as_deref())?;
-    let failed = |error: StoreError| messages::store_unreadable(&file, &error);
-    let store = SqliteOnlooker::open(&file).map_err(failed)?;
+    let store = Onlooker::open(args.store.as_deref()).await?;
+    let failed = store.failed();
     let users = match &args.user {
         Some(user) => vec![user.clone()],
-        None => store.users().map_err(failed)?,
+        None => store.users().await.map_err(failed)?,
     };
     let page = PageRequest::first().limit(args.limit);
     let text = if args.turns {
@@ -30,7 +27,7 @@ pub fn run(args: &History) -> Ended {
         };
         let mut turns: Vec<TurnSummary> = Vec::new();
         for user in &users {
-            turns.extend(store.turns(user, &filter, &page).map_err(failed)?.items);
+            turns.extend(store.turns(user, &filter, &page).await.map_err(failed)?.items);
         }
         turns.sort_by_key(|turn| std::cmp::Reverse(turn.created_at));
         turns.truncate(args.limit as usize);
@@ -51,7 +48,7 @@ pub fn run(args: &History) -> Ended {
         };
         let mut calls: Vec<CallRow> = Vec::new();
         for user in &users {
-            calls.extend(store.calls(user, &filter, &page).map_err(failed)?.items);
+            calls.extend(store.calls(user, &filter, &page).await.map_err(failed)?.items);
         }
         calls.sort_by_key(|call| std::cmp::Reverse(call.started_at));
         calls.truncate(args.limit as usize);

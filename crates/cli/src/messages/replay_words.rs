@@ -88,15 +88,6 @@ pub fn unwritable_file(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("{} cannot be written", path.display()), error.to_string(), "")
 }
 
-/// Turns are in a database server.
-pub fn no_file_of_postgres() -> Failure {
-    Failure::usage(
-        "the store is in PostgreSQL, and this command looks into files",
-        "",
-        "ask the server: GET /v1/history/calls, GET /v1/conversations/ID/export; or name a file: --store FILE",
-    )
-}
-
 /// What is in the file is no conversation.
 pub fn not_importable(file: &Path, error: &LineError) -> Failure {
     let what = format!("{} cannot be imported", file.display());

@@ -7,12 +7,11 @@ use crate::messages::{self, Words};
 use crate::output;
 use crate::plain::short;
 use throughline::{Again, DecodedAgain, KeptBytes, KeptExtent, StoredTurn, decode_again};
-use throughline_store::StoreError;
 use throughline_store::catalog::RawExtent;
 
 /// Prints what each answer is understood as now; the exit code says whether that has changed.
-pub fn run(args: &Replay, words: Words) -> Ended {
-    let again = decoded(args)?;
+pub async fn run(args: &Replay, words: Words) -> Ended {
+    let again = decoded(args).await?;
     let said = match args.json {
         true => output::json_line(&again),
         false => output::text(&again.iter().map(|again| told(again, words)).collect::<String>()),
@@ -22,16 +21,16 @@ pub fn run(args: &Replay, words: Words) -> Ended {
     Ok(if again.iter().all(is_same) { Exit::Done } else { Exit::Failed })
 }
 
-fn decoded(args: &Replay) -> Result<Vec<DecodedAgain>, Failure> {
-    let (store, file, turn) = source::turn(args)?;
-    let events = source::logged(&store, &file, &turn)?;
-    let failed = |error: StoreError| messages::store_unreadable(&file, &error);
-    let Some(row) = store.turn(&turn).map_err(failed)? else {
+async fn decoded(args: &Replay) -> Result<Vec<DecodedAgain>, Failure> {
+    let (store, turn) = source::turn(args).await?;
+    let events = source::logged(&store, &turn).await?;
+    let failed = store.failed();
+    let Some(row) = store.turn(&turn).await.map_err(failed)? else {
         return Err(messages::replay_nothing_kept(&turn));
     };
     let mut kept = Vec::new();
-    for answer in store.raw_of_turn(&row.user, &turn).map_err(failed)? {
-        let bytes = store.raw(&row.user, &answer.id).map_err(failed)?.unwrap_or_default();
+    for answer in store.raw_of_turn(&row.user, &turn).await.map_err(failed)? {
+        let bytes = store.raw(&row.user, &answer.id).await.map_err(failed)?.unwrap_or_default();
         let extent = match answer.extent {
             RawExtent::Whole => KeptExtent::Whole,
             RawExtent::Beginning => KeptExtent::Beginning,

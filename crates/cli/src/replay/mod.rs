@@ -21,9 +21,9 @@ pub async fn run(args: &Replay) -> Ended {
     let words = Words(Lang::of_environment());
     let speed = args.speed.as_deref().map(Speed::parse).transpose()?;
     if args.decode_raw {
-        return decode_raw::run(args, words);
+        return decode_raw::run(args, words).await;
     }
-    let events = source::events(args)?;
+    let events = source::events(args).await?;
     if let Some(seq) = args.at {
         return at(&events, seq, args.json, words);
     }

@@ -3,18 +3,16 @@
 use crate::args::Replay;
 use crate::exit::Failure;
 use crate::messages;
-use crate::serve::store::file_of;
+use crate::serve::onlooker::Onlooker;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use throughline_engine::Event;
-use throughline_store::StoreError;
-use throughline_store::sqlite::SqliteOnlooker;
 
 /// Turns that are named when there is none of the name that was given.
 const LATEST_SHOWN: u32 = 5;
 
 /// The events, in order.
-pub fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
+pub async fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
     let events = match args.from.as_deref() {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();
@@ -24,7 +22,7 @@ pub fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
         Some(path) => {
             parse(&std::fs::read_to_string(path).map_err(|error| messages::unreadable_file(path, &error))?)?
         }
-        None => stored(args)?,
+        None => stored(args).await?,
     };
     match events.is_empty() {
         true => Err(messages::replay_nothing()),
@@ -32,33 +30,31 @@ pub fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
     }
 }
 
-fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
-    let (store, file, turn) = turn(args)?;
-    logged(&store, &file, &turn)
+async fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
+    let (store, turn) = turn(args).await?;
+    logged(&store, &turn).await
 }
 
 /// The store, which a server may be writing, and the turn in it that is meant: without a name the latest one.
-pub fn turn(args: &Replay) -> Result<(SqliteOnlooker, PathBuf, String), Failure> {
-    let file = file_of(args.store.as_deref())?;
-    let failed = |error: StoreError| messages::store_unreadable(&file, &error);
-    let store = SqliteOnlooker::open(&file).map_err(failed)?;
+pub async fn turn(args: &Replay) -> Result<(Onlooker, String), Failure> {
+    let store = Onlooker::open(args.store.as_deref()).await?;
     let turn = match &args.turn {
         Some(turn) => turn.clone(),
-        None => match store.latest(1).map_err(failed)?.into_iter().next() {
+        None => match store.latest(1).await.map_err(store.failed())?.into_iter().next() {
             Some(latest) => latest.id,
-            None => return Err(messages::store_empty(&file)),
+            None => return Err(messages::store_empty(store.place())),
         },
     };
-    Ok((store, file, turn))
+    Ok((store, turn))
 }
 
 /// The events of a turn of the store.
-pub fn logged(store: &SqliteOnlooker, file: &Path, turn: &str) -> Result<Vec<Event>, Failure> {
-    let failed = |error: StoreError| messages::store_unreadable(file, &error);
-    let Some(records) = store.records(turn).map_err(failed)? else {
-        let latest = store.latest(LATEST_SHOWN).map_err(failed)?;
+pub async fn logged(store: &Onlooker, turn: &str) -> Result<Vec<Event>, Failure> {
+    let failed = store.failed();
+    let Some(records) = store.records(turn).await.map_err(failed)? else {
+        let latest = store.latest(LATEST_SHOWN).await.map_err(failed)?;
         let latest: Vec<String> = latest.into_iter().map(|turn| turn.id).collect();
-        return Err(messages::no_such_turn(turn, file, &latest));
+        return Err(messages::no_such_turn(turn, store.place(), &latest));
     };
     let mut events = Vec::with_capacity(records.len());
     for record in records {

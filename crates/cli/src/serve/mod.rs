@@ -2,6 +2,7 @@
 
 #[cfg(feature = "bench")]
 mod bench;
+pub mod onlooker;
 pub mod place;
 mod reload;
 pub mod running;

@@ -49,7 +49,8 @@ impl Onlooker {
             Place::Database { url, shown } => {
                 let place = PathBuf::from(shown);
                 let opened = PostgresOnlooker::open(&url).await;
-                let of = Of::Database(opened.map_err(|error| messages::store_unreadable(&place, &error))?);
+                let failed = |error| messages::store_unreadable(&place, &StoreError::failed(error));
+                let of = Of::Database(opened.map_err(failed)?);
                 Ok(Self { of, place })
             }
         }

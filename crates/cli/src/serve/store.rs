@@ -151,18 +151,39 @@ pub fn blobs_of(folder: &Path) -> BlobFolder {
     BlobFolder::beside(folder.join(data::FILES), BlobLimits::default())
 }
 
-/// The file of the store that is meant, for commands that look into it: the one that is named, else that of the configuration.
-pub fn file_of(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    if let Some(file) = named {
-        return Ok(file.to_owned());
-    }
-    let choice =
-        Choice { config: std::env::var_os("THROUGHLINE_CONFIG").map(PathBuf::from), ..Choice::default() };
-    match setup::settings_with(&choice, None, None)?.store.at {
-        StoreAt::DataFolder => Ok(data::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE)),
-        StoreAt::File(file) => Ok(file),
-        StoreAt::Postgres(_) => Err(messages::no_file_of_postgres()),
-    }
+/// Where a store is, for commands that look into it.
+pub enum Place {
+    File(PathBuf),
+    #[cfg(feature = "postgres")]
+    Database {
+        url: String,
+        /// Without its password.
+        shown: String,
+    },
+}
+
+/// The store that is meant: the one that is named, else that of the configuration.
+pub fn place_of(named: Option<&Path>) -> Result<Place, Failure> {
+    let at = match named.map(|named| (named, named.to_str().unwrap_or_default())) {
+        Some((_, url)) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            StoreAt::Postgres(url.to_owned())
+        }
+        Some((file, _)) => StoreAt::File(file.to_owned()),
+        None => {
+            let config = std::env::var_os("THROUGHLINE_CONFIG").map(PathBuf::from);
+            setup::settings_with(&Choice { config, ..Choice::default() }, None, None)?.store.at
+        }
+    };
+    Ok(match at {
+        StoreAt::DataFolder => {
+            Place::File(data::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE))
+        }
+        StoreAt::File(file) => Place::File(file),
+        #[cfg(feature = "postgres")]
+        StoreAt::Postgres(url) => Place::Database { shown: without_secrets(&url), url },
+        #[cfg(not(feature = "postgres"))]
+        StoreAt::Postgres(_) => return Err(messages::no_postgres()),
+    })
 }
 
 #[cfg(feature = "postgres")]

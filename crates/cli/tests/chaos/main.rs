@@ -6,6 +6,9 @@
 
 #![cfg(unix)]
 
+#[path = "../../../store/tests/cluster/mod.rs"]
+mod cluster;
+
 mod check;
 mod ledger;
 mod model;
@@ -76,8 +79,23 @@ fn killed_at_each_of_nine_places_the_message_goes_on() {
 fn killed_at_random_under_load_no_viewer_loses_an_event() {
     let (kills, at_once) = if is_long() { (200, 50) } else { (4, 8) };
     runtime().block_on(async {
-        let told = random_kills(kills, at_once, None).await.unwrap_or_else(|broken| panic!("{broken}"));
+        let world = World::new().await;
+        let told =
+            random_kills(world, kills, at_once, None).await.unwrap_or_else(|broken| panic!("{broken}"));
         println!("{kills} kills, {at_once} turns at a time: {told}");
+    });
+}
+
+// R: S1, S2, S3
+#[test]
+fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
+    let Some(cluster) = cluster::Cluster::shared() else { return };
+    let (kills, at_once) = if is_long() { (40, 20) } else { (3, 4) };
+    runtime().block_on(async {
+        let world = World::keeping_in(Some(&cluster.fresh())).await;
+        let told =
+            random_kills(world, kills, at_once, None).await.unwrap_or_else(|broken| panic!("{broken}"));
+        println!("{kills} kills over PostgreSQL, {at_once} turns at a time: {told}");
     });
 }
 
@@ -85,7 +103,7 @@ fn killed_at_random_under_load_no_viewer_loses_an_event() {
 #[test]
 fn the_test_notices_that_events_are_shown_before_they_are_logged() {
     runtime().block_on(async {
-        match random_kills(12, 8, Some("log_first")).await {
+        match random_kills(World::new().await, 12, 8, Some("log_first")).await {
             Ok(told) => panic!("nothing was noticed: {told}"),
             Err(broken) => assert!(matches!(broken, Broken::Events(_)), "this was noticed: {broken}"),
         }
@@ -116,11 +134,11 @@ fn the_test_notices_that_tools_start_without_an_intent() {
 
 /// Turns run `at_once`, the server is killed so often, then everything is seen to its end and checked.
 async fn random_kills(
+    mut world: World,
     kills: u32,
     at_once: usize,
     left_out: Option<&'static str>,
 ) -> Result<check::Told, Broken> {
-    let mut world = World::new().await;
     let mut random = world::Random::new(0x5eed);
     let mut server = Server::start(&world, None, left_out).await;
     for _ in 0..kills {

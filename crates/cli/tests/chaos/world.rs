@@ -33,6 +33,11 @@ pub struct Turn {
 
 impl World {
     pub async fn new() -> Self {
+        Self::keeping_in(None).await
+    }
+
+    /// With the turns in this database, if one is named.
+    pub async fn keeping_in(database: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let upstream = Upstream::start(model::reply).await.unwrap();
         let (ledger, effects) = Ledger::start().await;
@@ -48,6 +53,9 @@ impl World {
              [server.limits]\nturns_per_minute_max = 100000\nturns_per_key_max = 1000\nstreams_per_key_max = 1000\n\n",
             upstream.base_url(Dialect::OpenaiChat),
         );
+        if let Some(url) = database {
+            file.push_str(&format!("[store]\nurl = \"{url}\"\n\n"));
+        }
         for (tool, effect, _) in TOOLS {
             file.push_str(&format!(
                 "[http_tools.\"ledger.{tool}\"]\ndescription = \"Notes a key\"\nmethod = \"POST\"\n\

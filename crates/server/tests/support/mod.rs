@@ -29,8 +29,9 @@ use throughline::{Approval, Builder, Throughline, Upstream};
 use throughline_server::kept_media::KeptMedia;
 use throughline_server::memories::CatalogMemories;
 use throughline_server::{AppState, Principal, Server, router};
+use throughline_store::postgres::{PostgresSettings, PostgresStore};
 use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore};
-use throughline_store::{BlobFolder, BlobLimits};
+use throughline_store::{BlobFolder, BlobLimits, Catalog, Log};
 use throughline_testkit::{self as testkit, Model, UpstreamHandle};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -49,6 +50,8 @@ pub struct TestServer {
     /// Its inside, to look at what no client can.
     pub state: AppState,
     dir: TempDir,
+    /// The database that its turns are in; `None` = a file of the folder.
+    database: Option<String>,
     build: Build,
     limits: ServerLimits,
     /// It has a runtime of its own, which ends with everything in it, as a process does.
@@ -79,20 +82,32 @@ impl TestServer {
         build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
         limits: ServerLimits,
     ) -> Self {
+        Self::start_in(None, model, build, limits).await
+    }
+
+    /// The same with its turns in this database of PostgreSQL.
+    pub async fn start_in(
+        database: Option<String>,
+        model: impl Model,
+        build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
+        limits: ServerLimits,
+    ) -> Self {
         let upstream = testkit::Upstream::start(model).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let build: Build = Arc::new(build);
-        let (runtime, address, state, wish) = begin(dir.path(), &upstream, &build, limits).await;
-        Self { address, upstream, state, dir, build, limits, runtime, wish }
+        let (runtime, address, state, wish) =
+            begin(dir.path(), database.as_deref(), &upstream, &build, limits).await;
+        Self { address, upstream, state, dir, database, build, limits, runtime, wish }
     }
 
     /// Ends it as `kill -9` does, and starts another one on the same store, at another address.
     pub async fn restart(mut self) -> Self {
         self.runtime.end();
-        let Self { upstream, state, dir, build, limits, .. } = self;
+        let Self { upstream, state, dir, database, build, limits, .. } = self;
         drop(state);
-        let (runtime, address, state, wish) = begin(dir.path(), &upstream, &build, limits).await;
-        Self { address, upstream, state, dir, build, limits, runtime, wish }
+        let (runtime, address, state, wish) =
+            begin(dir.path(), database.as_deref(), &upstream, &build, limits).await;
+        Self { address, upstream, state, dir, database, build, limits, runtime, wish }
     }
 
     /// Asks it to stop, with so much time for its turns.
@@ -180,27 +195,32 @@ pub async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
 
 async fn begin(
     dir: &Path,
+    database: Option<&str>,
     upstream: &UpstreamHandle,
     build: &Build,
     limits: ServerLimits,
 ) -> (Process, SocketAddr, AppState, mpsc::Sender<()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::Dialect::OpenaiChat));
-    let (dir, build, at) = (dir.to_owned(), build.clone(), at.unwrap());
+    let (dir, database, build, at) =
+        (dir.to_owned(), database.map(str::to_owned), build.clone(), at.unwrap());
     let (wish, wishes) = mpsc::channel(2);
     let begun = runtime.spawn(async move {
-        let store = opened(&dir.join("test.db")).await;
+        let (log, catalog) = match &database {
+            None => both(opened(&dir.join("test.db")).await),
+            Some(url) => both(PostgresStore::open(url, PostgresSettings::default()).await.unwrap()),
+        };
         let blobs = BlobFolder::open(dir.join("blobs"), BlobLimits::default()).await.unwrap();
         let builder = Throughline::builder()
             .upstream(at)
             .model("m")
-            .log(Arc::new(store.clone()))
+            .log(log)
             .media(Arc::new(KeptMedia::new(
-                Arc::new(store.clone()),
+                catalog.clone(),
                 blobs.clone(),
                 limits.media_inline_bytes_max.into(),
             )))
-            .memories(Arc::new(CatalogMemories::new(Arc::new(store.clone()))))
+            .memories(Arc::new(CatalogMemories::new(catalog.clone())))
             .tool(
                 tool("weather.today", "Weather", |_: NoArguments, _| async { "sunny" })
                     .effect(Effect::Read)
@@ -218,7 +238,7 @@ async fn begin(
             .limits(TurnLimits { cancel_grace_ms: 1_000, ..TurnLimits::default() })
             .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
         let app = build(builder).build().unwrap();
-        let state = AppState::new(app, Arc::new(store), blobs, limits);
+        let state = AppState::new(app, catalog, blobs, limits);
         state.hub.resume_open().await.unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let bound = Server::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
@@ -229,6 +249,11 @@ async fn begin(
     });
     let (address, state) = begun.await.unwrap();
     (Process(Some(runtime)), address, state, wish)
+}
+
+/// One store in its two parts.
+fn both(store: impl Log + Catalog + Clone + 'static) -> (Arc<dyn Log>, Arc<dyn Catalog>) {
+    (Arc::new(store.clone()), Arc::new(store))
 }
 
 /// Until it is stopped.

@@ -19,6 +19,7 @@ mod connection;
 mod journal;
 mod lease;
 mod live;
+mod onlooker;
 mod schema;
 mod segment;
 mod settings;
@@ -30,6 +31,7 @@ use crate::error::StoreError;
 #[cfg(doc)]
 use crate::log::Log;
 use crate::standing::{Figures, Health};
+pub use onlooker::PostgresOnlooker;
 pub use settings::{Commit, PostgresSettings};
 use shared::Shared;
 use sqlx::Connection;

@@ -8,6 +8,7 @@ use crate::catalog::{
 };
 use crate::error::StoreError;
 use crate::log::Record;
+use crate::records::Behind;
 use crate::standing::LoggedTurn;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPoolOptions;
@@ -33,7 +34,8 @@ impl PostgresOnlooker {
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         // One connection, which cannot write whatever is asked of it.
         let options = connection::options(url)?.options([("default_transaction_read_only", "on")]);
-        let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_WAIT).connect_with(options);
+        let pool =
+            PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_WAIT).connect_with(options);
         let pool = pool.await?;
         let found = schema::version(&pool).await?.ok_or_else(|| OpenError::Database {
             why: "there is no store in it; a server that keeps its turns there makes one".into(),
@@ -42,7 +44,10 @@ impl PostgresOnlooker {
             found if found == schema::NEWEST => Ok(Self { pool }),
             found if found > schema::NEWEST => Err(OpenError::Newer { found, known: schema::NEWEST }),
             found => Err(OpenError::Database {
-                why: format!("its tables have version {found}; a server of this release brings them to {}", schema::NEWEST),
+                why: format!(
+                    "its tables have version {found}; a server of this release brings them to {}",
+                    schema::NEWEST
+                ),
             }),
         }
     }
@@ -57,11 +62,12 @@ impl PostgresOnlooker {
         let mut records: Vec<Record> = Vec::new();
         loop {
             let after = records.last().map_or(0, |record| record.seq);
-            let more = segment::behind(&mut db, row.n, after, RECORDS_AT_ONCE).await?.records;
-            if more.is_empty() {
-                return Ok(Some(records));
+            match segment::behind(&mut db, row.n, after, RECORDS_AT_ONCE).await? {
+                Behind::Records(more) if more.is_empty() => return Ok(Some(records)),
+                Behind::Records(more) => records.extend(more),
+                // The turn was merged between two reads: from the beginning, it is all there.
+                Behind::InsideMerged => records.clear(),
             }
-            records.extend(more);
         }
     }
 

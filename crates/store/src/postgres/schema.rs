@@ -1,7 +1,7 @@
 //! The tables, version by version.
 
 use super::OpenError;
-use sqlx::{Connection, PgConnection, raw_sql};
+use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
 /// Each version is what it adds to the one before it. A released version never changes.
 const VERSIONS: [&[&str]; 1] = [&[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")]];
@@ -17,6 +17,16 @@ const TRIGRAMS: &str = "
     CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
     CREATE INDEX IF NOT EXISTS said_trigrams ON said USING gin (text public.gin_trgm_ops);
     CREATE INDEX IF NOT EXISTS titled_trigrams ON conversation USING gin (folded public.gin_trgm_ops);";
+
+/// The version of the tables; `None` = there are none.
+pub(super) async fn version(pool: &PgPool) -> Result<Option<i64>, sqlx::Error> {
+    let there: bool =
+        sqlx::query_scalar("SELECT to_regclass('tl.version') IS NOT NULL").fetch_one(pool).await?;
+    if !there {
+        return Ok(None);
+    }
+    sqlx::query_scalar("SELECT max(version) FROM tl.version").fetch_one(pool).await
+}
 
 /// Brings the schema to [`NEWEST`], all of it or nothing.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), OpenError> {

@@ -35,7 +35,7 @@ use crate::log::Durability;
 #[cfg(doc)]
 use crate::log::Log;
 pub use crate::standing::{Figures, Health};
-pub use onlooker::{LoggedTurn, SqliteOnlooker};
+pub use onlooker::SqliteOnlooker;
 pub use open::{Found, OpenError};
 use queue::Urgency;
 use rusqlite::Connection;

@@ -9,6 +9,7 @@ use crate::catalog::{
 use crate::error::StoreError;
 use crate::log::Record;
 use crate::records::frame::Records;
+use crate::standing::LoggedTurn;
 use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
@@ -16,15 +17,6 @@ use std::path::Path;
 /// [`SqliteStore`](super::SqliteStore). R: S5
 pub struct SqliteOnlooker {
     connection: Connection,
-}
-
-/// A turn in the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoggedTurn {
-    /// Its id.
-    pub id: String,
-    /// Whether it has its last record.
-    pub ended: bool,
 }
 
 impl SqliteOnlooker {

@@ -69,7 +69,7 @@ pub(super) async fn get(
     row.as_ref().map(call).transpose()
 }
 
-pub(super) async fn list(
+pub(in crate::postgres) async fn list(
     db: Db<'_>,
     limits: &CatalogLimits,
     user: &str,

@@ -102,7 +102,11 @@ async fn set_title(db: Db<'_>, id: &str, title: &str, title_by: TitleBy) -> Resu
     Ok(())
 }
 
-pub(super) async fn get(db: Db<'_>, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError> {
+pub(in crate::postgres) async fn get(
+    db: Db<'_>,
+    user: &str,
+    id: &str,
+) -> Result<Option<ConversationSummary>, StoreError> {
     let row = sqlx::query(AssertSqlSafe(format!("{SUMMARY} WHERE c.id = $1 AND c.user_id = $2")))
         .bind(sought(id))
         .bind(sought(user))

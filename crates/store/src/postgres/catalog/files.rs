@@ -96,7 +96,11 @@ pub(super) async fn note_use(
     Ok(noted.rows_affected() > 0)
 }
 
-pub(super) async fn get(db: Db<'_>, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
+pub(in crate::postgres) async fn get(
+    db: Db<'_>,
+    user: &str,
+    id: &str,
+) -> Result<Option<FileRow>, StoreError> {
     let row = sqlx::query("SELECT * FROM file WHERE id = $1 AND user_id = $2")
         .bind(sought(id))
         .bind(sought(user))

@@ -3,16 +3,16 @@
 //! Each method is one transaction on a connection of the pool. What one user writes follows each other, by a lock that
 //! ends with the transaction: limits and keys of idempotency are looked at and then relied on.
 
-mod calls;
-mod conversations;
+pub(super) mod calls;
+pub(super) mod conversations;
 mod documents;
-mod files;
+pub(super) mod files;
 mod keys;
-mod raw;
+pub(super) mod raw;
 mod removal;
 mod rows;
 mod search;
-mod turns;
+pub(super) mod turns;
 
 use super::PostgresStore;
 use crate::catalog::{
@@ -29,7 +29,7 @@ use sqlx::{PgConnection, Postgres, Transaction};
 use std::collections::HashSet;
 
 /// Where a query runs: inside a transaction, if it writes.
-type Db<'a> = &'a mut PgConnection;
+pub(super) type Db<'a> = &'a mut PgConnection;
 
 impl PostgresStore {
     fn catalog_limits(&self) -> CatalogLimits {

@@ -91,7 +91,11 @@ pub(super) async fn cut(db: Db<'_>, user: &str, id: &RawId, now: i64) -> Result<
     Ok(cut.rows_affected() > 0)
 }
 
-pub(super) async fn of_turn(db: Db<'_>, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
+pub(in crate::postgres) async fn of_turn(
+    db: Db<'_>,
+    user: &str,
+    turn_id: &str,
+) -> Result<Vec<RawRow>, StoreError> {
     let rows = sqlx::query(
         "SELECT r.* FROM raw r JOIN turn t ON t.id = r.turn_id WHERE t.id = $1 AND t.user_id = $2
          ORDER BY r.step, r.attempt",
@@ -115,7 +119,11 @@ pub(super) async fn of_turn(db: Db<'_>, user: &str, turn_id: &str) -> Result<Vec
     })
 }
 
-pub(super) async fn get(db: Db<'_>, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
+pub(in crate::postgres) async fn get(
+    db: Db<'_>,
+    user: &str,
+    id: &RawId,
+) -> Result<Option<Vec<u8>>, StoreError> {
     let n: Option<i64> = sqlx::query_scalar(
         "SELECT r.n FROM raw r JOIN turn t ON t.id = r.turn_id
          WHERE t.id = $1 AND t.user_id = $2 AND r.step = $3 AND r.attempt = $4",

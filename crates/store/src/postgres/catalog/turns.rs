@@ -213,7 +213,11 @@ async fn forget_keys(db: Db<'_>, user: &str, now: i64) -> Result<(), StoreError>
     Ok(())
 }
 
-pub(super) async fn get(db: Db<'_>, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError> {
+pub(in crate::postgres) async fn get(
+    db: Db<'_>,
+    user: &str,
+    turn_id: &str,
+) -> Result<Option<TurnRow>, StoreError> {
     let row = sqlx::query(AssertSqlSafe(format!("{WHOLE} WHERE t.id = $1 AND t.user_id = $2")))
         .bind(sought(turn_id))
         .bind(sought(user))
@@ -252,7 +256,7 @@ pub(super) async fn end(db: Db<'_>, user: &str, turn_id: &str, end: &TurnEnd) ->
     Ok(true)
 }
 
-pub(super) async fn list(
+pub(in crate::postgres) async fn list(
     db: Db<'_>,
     user: &str,
     filter: &TurnFilter,
@@ -279,7 +283,7 @@ pub(super) async fn list(
     Ok(Page::of(each(&rows, short)?, page.rows(), |turn| Place { at: turn.created_at, id: turn.id.clone() }))
 }
 
-pub(super) async fn tree(
+pub(in crate::postgres) async fn tree(
     db: Db<'_>,
     user: &str,
     conversation_id: &str,
@@ -295,7 +299,11 @@ pub(super) async fn tree(
 }
 
 /// The way is walked from the turn to the beginning; where a turn is cut, its successor on the way says.
-pub(super) async fn path(db: Db<'_>, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError> {
+pub(in crate::postgres) async fn path(
+    db: Db<'_>,
+    user: &str,
+    turn_id: &str,
+) -> Result<Vec<PathTurn>, StoreError> {
     let rows = sqlx::query(
         "WITH RECURSIVE way (n, id, parent_id, parent_seq, cut_at, length) AS (
             SELECT n, id, parent_id, parent_seq, NULL::bigint, 1 FROM turn WHERE id = $1 AND user_id = $2
