@@ -42,7 +42,7 @@ Goals in time are judged, too, but fail nothing: a busy machine moves them.
 
 `text` decodes the same replies natively and in text mode, by turns, from 64 kB to 16 MB (`--quick`: to 1 MB).
 
-`store` appends to the log in SQLite, paced and as fast as it goes, beside raw inserts of rusqlite and sqlx.
+`store` appends to the log in SQLite, and in PostgreSQL where there is one, paced and as fast as it goes, beside raw inserts of rusqlite and sqlx.
 
 `server` asks `throughline serve` and other servers for turns of a fake model, one server after another, with the programs
 of THROUGHLINE_VECTORS/bench, in a copy of it. It installs the peers that it can (pip, npm) and says which it could not.

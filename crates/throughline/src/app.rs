@@ -176,7 +176,7 @@ impl Throughline {
     /// connected before is the same client: what it was asked and has not answered is asked again. R: L2
     ///
     /// # Errors
-    /// Tools that cannot be declared; an id that is somebody else's.
+    /// Tools that cannot be declared; an id that no client can have.
     pub fn connect_client(
         &self,
         client_id: impl Into<String>,

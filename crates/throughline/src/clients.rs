@@ -46,7 +46,8 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    clients: BTreeMap<String, Client>,
+    /// By user and id: what two users call their clients is nothing to each other.
+    clients: BTreeMap<(User, String), Client>,
     /// Turns that are running: whose, and how they are told something.
     turns: HashMap<TurnId, (User, mpsc::Sender<Command>)>,
     /// Calls that are offered and have no outcome.
@@ -61,7 +62,6 @@ struct State {
 }
 
 struct Client {
-    user: User,
     declared: Declared,
     connection: Connection,
     /// Its last connection's number.
@@ -75,8 +75,8 @@ enum Connection {
 }
 
 struct OpenCall {
-    user: User,
-    client_id: String,
+    /// Whose client, and which.
+    client: (User, String),
     commands: mpsc::Sender<Command>,
     call: IncomingCall,
 }
@@ -110,41 +110,39 @@ impl Clients {
     ) -> Result<ClientHandle, ClientError> {
         let declared = Declared::new(tools)?;
         if client_id == REQUESTER {
-            return Err(ClientError::NotYours { client_id });
+            return Err(ClientError::Reserved { client_id });
         }
         let mut state = self.state();
-        if state.clients.get(&client_id).is_some_and(|client| client.user != user) {
-            return Err(ClientError::NotYours { client_id });
-        }
         // Unbounded is bounded here: there are no more events than calls, and those have their own limits.
         let (events, incoming) = mpsc::unbounded_channel();
         state.connections += 1;
         state.changes += 1;
         let number = state.connections;
-        for open in state.open.values().filter(|open| open.client_id == client_id && open.user == user) {
+        let id = (user, client_id);
+        for open in state.open.values().filter(|open| open.client == id) {
             // It was made a moment ago; nobody can have let go of it.
             let _ = events.send(ClientEvent::Call(open.call.clone()));
         }
-        let client = Client { user: user.clone(), declared, connection: Connection::There(events), number };
-        state.clients.insert(client_id.clone(), client);
+        let client = Client { declared, connection: Connection::There(events), number };
+        state.clients.insert(id.clone(), client);
         drop(state);
-        Ok(ClientHandle::new(self.clone(), client_id, user, number, incoming))
+        Ok(ClientHandle::new(self.clone(), id, number, incoming))
     }
 
-    fn declare(&self, client_id: &str, number: u64, tools: Vec<ClientTool>) -> Result<(), ClientError> {
+    fn declare(&self, id: &(User, String), number: u64, tools: Vec<ClientTool>) -> Result<(), ClientError> {
         let declared = Declared::new(tools)?;
         let mut state = self.state();
-        if let Some(client) = state.clients.get_mut(client_id).filter(|client| client.number == number) {
+        if let Some(client) = state.clients.get_mut(id).filter(|client| client.number == number) {
             client.declared = declared;
             state.changes += 1;
         }
         Ok(())
     }
 
-    fn disconnect(&self, client_id: &str, number: u64) {
+    fn disconnect(&self, id: &(User, String), number: u64) {
         let mut state = self.state();
         // A later connection of the same client is not this one's to end.
-        if let Some(client) = state.clients.get_mut(client_id).filter(|client| client.number == number) {
+        if let Some(client) = state.clients.get_mut(id).filter(|client| client.number == number) {
             client.connection = Connection::Lost(Instant::now());
         }
     }
@@ -184,9 +182,9 @@ impl Clients {
         let found = state
             .clients
             .iter()
-            .filter(|(_, client)| client.user == *user && client.declared.has(tool))
+            .filter(|((owner, _), client)| owner == user && client.declared.has(tool))
             .max_by_key(|(_, client)| client.number);
-        found.map(|(client_id, _)| client_id.clone())
+        found.map(|((_, client_id), _)| client_id.clone())
     }
 
     /// Somebody answers for a client.
@@ -208,7 +206,7 @@ impl Clients {
                     (ClientAnswered::Unknown, Some((_, commands))) => commands.clone(),
                     (known, _) => return known,
                 },
-                Some(open) if open.user != *user => return ClientAnswered::NotYours,
+                Some(open) if open.client.0 != *user => return ClientAnswered::NotYours,
                 Some(open) => open.commands.clone(),
             }
         };
@@ -231,7 +229,8 @@ impl State {
 
     /// Clients of a user, the one that connected last at the end.
     fn of(&self, user: &User) -> Vec<&Client> {
-        let mut clients: Vec<&Client> = self.clients.values().filter(|client| client.user == *user).collect();
+        let of_user = self.clients.iter().filter(|((owner, _), _)| owner == user);
+        let mut clients: Vec<&Client> = of_user.map(|(_, client)| client).collect();
         clients.sort_unstable_by_key(|client| client.number);
         clients
     }
@@ -245,8 +244,8 @@ impl State {
         self.changes += u64::from(self.clients.len() != before);
     }
 
-    fn tell(&self, client_id: &str, event: ClientEvent) {
-        if let Some(Client { connection: Connection::There(events), .. }) = self.clients.get(client_id) {
+    fn tell(&self, id: &(User, String), event: ClientEvent) {
+        if let Some(Client { connection: Connection::There(events), .. }) = self.clients.get(id) {
             // A client that has just gone will be asked again when it comes back.
             let _ = events.send(event);
         }
@@ -286,18 +285,18 @@ impl Offers {
         offered: Offered,
     ) -> Option<Input> {
         let mut state = self.clients.state();
-        let is_ours = state.clients.get(client_id).is_some_and(|client| client.user == self.user);
+        let client = (self.user.clone(), client_id.to_owned());
+        let is_there = state.clients.contains_key(&client);
         // Who asked for the turn needs no connection, and a client that was asked before this process began may come back:
         // it is asked when it does.
-        if !is_ours && client_id != REQUESTER && offered == Offered::Now {
+        if !is_there && client_id != REQUESTER && offered == Offered::Now {
             let outcome = Outcome::NotStarted(NotStarted::NoViewer);
             return Some(Input::ToolEnded { call, attempt, outcome });
         }
         let turn = self.turn.clone();
         let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
-        state.tell(client_id, ClientEvent::Call(incoming.clone()));
-        let (user, commands) = (self.user.clone(), self.commands.clone());
-        let open = OpenCall { user, client_id: client_id.to_owned(), commands, call: incoming };
+        state.tell(&client, ClientEvent::Call(incoming.clone()));
+        let open = OpenCall { client, commands: self.commands.clone(), call: incoming };
         state.open.insert(call, open);
         None
     }
@@ -306,7 +305,7 @@ impl Offers {
     pub(crate) fn cancel(&self, call: &CallId) {
         let state = self.clients.state();
         if let Some(open) = state.open.get(call) {
-            state.tell(&open.client_id, ClientEvent::Cancelled { call: call.clone() });
+            state.tell(&open.client, ClientEvent::Cancelled { call: call.clone() });
         }
     }
 
@@ -319,12 +318,12 @@ impl Offers {
                 let answered = match result.status {
                     CallStatus::TimedOut => {
                         // It is too late to ask the client to stop; it should know that nobody waits any more.
-                        state.tell(&open.client_id, ClientEvent::Cancelled { call: call.clone() });
+                        state.tell(&open.client, ClientEvent::Cancelled { call: call.clone() });
                         ClientAnswered::TooLate
                     }
                     _ => ClientAnswered::AlreadyClosed,
                 };
-                state.ended.add(call.clone(), open.user, answered);
+                state.ended.add(call.clone(), open.client.0, answered);
             }
         }
     }
@@ -342,8 +341,8 @@ impl Drop for Offers {
             .collect();
         for call in left {
             if let Some(open) = state.open.remove(&call) {
-                state.tell(&open.client_id, ClientEvent::Cancelled { call: call.clone() });
-                state.ended.add(call, open.user, ClientAnswered::AlreadyClosed);
+                state.tell(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                state.ended.add(call, open.client.0, ClientAnswered::AlreadyClosed);
             }
         }
     }

@@ -304,9 +304,8 @@ async fn what_a_client_may_not_declare() {
     let many: Vec<_> =
         (0..=throughline::CLIENT_TOOLS_MAX).map(|n| ClientTool::new(format!("client.t{n}"))).collect();
     assert!(matches!(connect(many), Err(ClientError::TooMany { count: 129 })));
-    let _page = app.connect_client("page", Some("ada".into()), page_tools()).unwrap();
-    let stolen = app.connect_client("page", Some("eve".into()), page_tools()).map(|_| ());
-    assert!(matches!(stolen, Err(ClientError::NotYours { .. })));
+    let reserved = app.connect_client("requester", None, page_tools()).map(|_| ());
+    assert!(matches!(reserved, Err(ClientError::Reserved { .. })));
 }
 
 // R: L2: the tools stay for the grace after the connection is lost, and no longer.
@@ -325,4 +324,25 @@ async fn without_a_client_the_model_is_told_at_once() {
     let card = message.calls().next().unwrap();
     let code = card.error.as_ref().map(|error| error.code.as_str());
     assert_eq!((card.status, code), (Some(C::NotStarted), Some("no_viewer")));
+}
+
+// R: L2, R3
+#[tokio::test]
+async fn two_users_may_call_their_clients_the_same_and_never_meet() {
+    let scripts = vec![Script::new().call("client_click", json!({})), Script::new().say("Clicked.")];
+    let (_server, app) = app(scripts, |builder| builder.approval(throughline::Approval::AllowAll)).await;
+    let user = |name: &str| Some(name.to_owned());
+    let mut adas = app.connect_client("page", user("ada"), page_tools()).unwrap();
+    let mut eves = app.connect_client("page", user("eve"), page_tools()).unwrap();
+    let request = throughline::TurnRequest { input: "click".into(), user: user("ada"), ..Default::default() };
+    let turn = app.start(request).await.unwrap();
+    let call = offered(&mut adas).await;
+    // Hers comes back under the name, and goes for good: neither is the other's affair.
+    assert_eq!(eves.answer(&call, success("stolen")).await, ClientAnswered::NotYours);
+    eves.declare(Vec::new()).unwrap();
+    let back = app.connect_client("page", user("eve"), page_tools()).unwrap();
+    assert_eq!(eves.next().await, None, "she has connected anew, and was asked nothing");
+    drop(back);
+    assert_eq!(adas.answer(&call, success("clicked")).await, ClientAnswered::Accepted);
+    assert_eq!(statuses(&turn.finish().await), [C::Success]);
 }

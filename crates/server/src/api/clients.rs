@@ -49,7 +49,7 @@ pub struct Declared {
     responses(
         (status = 200, description = "They are offered from now on", body = Declared),
         (status = 400, description = "They cannot be declared so", body = ErrorBody),
-        (status = 409, description = "The id is somebody else's", body = ErrorBody),
+        (status = 409, description = "No client can be called so", body = ErrorBody),
     ))]
 async fn declare(
     State(state): State<AppState>,
@@ -80,7 +80,7 @@ pub fn check_id(client_id: &str) -> Result<(), ApiError> {
 pub fn refused(error: ClientError) -> ApiError {
     let message = error.to_string();
     match error {
-        ClientError::NotYours { .. } => ApiError::conflict("client_id_taken", message).param("client_id"),
+        ClientError::Reserved { .. } => ApiError::conflict("client_id_reserved", message).param("client_id"),
         ClientError::TooMany { .. } => ApiError::bad_request("too_many_tools", message).param("tools"),
         _ => ApiError::bad_request("invalid_tool", message).param("tools"),
     }

@@ -380,10 +380,10 @@ async fn what_is_named_in_a_body_is_no_way_around() {
     // The same name for another agent is no conflict between users.
     let agent = json!({"name": "mine", "settings": {"model": "test/m"}});
     assert_eq!(eve(Method::POST, "/v1/agents".into(), agent).await.0, 201);
-    // A page's id is its user's as long as the page is there; its tools are not replaced by anybody else's.
+    // So is the same id for another page: ada's is asked as before, and hers runs nothing for anybody else.
     let tools = json!({"tools": [{"name": "client.open", "description": "Steals", "effect": "read"}]});
     let (status, said) = eve(Method::PUT, "/v1/clients/page-1/tools".into(), tools).await;
-    assert_eq!((status, &said["error"]["code"]), (409, &json!("client_id_taken")));
+    assert_eq!(status, 200, "{said}");
     // Under a turn of her own, too, ada's call, question and message are not there.
     let own = eve(Method::POST, "/v1/turns".into(), saying("Mine")).await.1;
     let own = own["turn_id"].as_str().unwrap().to_owned();
@@ -479,8 +479,8 @@ async fn a_websocket_shows_nobody_what_is_anothers() {
             "not_found",
         ),
         (
-            json!({"op": "tools", "client_id": "page-1", "tools": [{"name": "client.open"}]}),
-            "client_id_taken",
+            json!({"op": "tools", "client_id": "requester", "tools": [{"name": "client.open"}]}),
+            "client_id_reserved",
         ),
         (
             json!({"op": "start", "input": [{"type": "text", "text": "x"}], "conversation_id": "{talk}"}),

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use throughline_store::{Batch, Durability, Log, Record, SqliteSettings, SqliteStore};
+use throughline_store::{Batch, Durability, Figures, Log, Record, SqliteSettings, SqliteStore};
 
 pub struct Load {
     pub events: usize,
@@ -26,6 +26,63 @@ async fn store(file: &Path) -> Result<Arc<SqliteStore>> {
     Ok(Arc::new(SqliteStore::open(file, settings()).await?))
 }
 
+/// Which store a load goes to.
+#[derive(Clone)]
+pub enum At {
+    /// A file of its own.
+    File,
+    /// This database, which nobody has used yet.
+    #[cfg(feature = "postgres")]
+    Database(String),
+}
+
+/// A store that is open.
+enum Opened {
+    File(Arc<SqliteStore>, #[allow(dead_code, reason = "held for its drop")] tempfile::TempDir),
+    #[cfg(feature = "postgres")]
+    Database(throughline_store::postgres::PostgresStore),
+}
+
+impl Opened {
+    async fn at(at: &At) -> Result<Self> {
+        Ok(match at {
+            At::File => {
+                let folder = tempfile::tempdir()?;
+                Self::File(store(&folder.path().join("store.db")).await?, folder)
+            }
+            #[cfg(feature = "postgres")]
+            At::Database(url) => {
+                let settings = throughline_store::postgres::PostgresSettings::default();
+                Self::Database(throughline_store::postgres::PostgresStore::open(url, settings).await?)
+            }
+        })
+    }
+
+    fn log(&self) -> Arc<dyn Log> {
+        match self {
+            Self::File(store, _) => store.clone(),
+            #[cfg(feature = "postgres")]
+            Self::Database(store) => Arc::new(store.clone()),
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        match self {
+            Self::File(store, _) => store.figures(),
+            #[cfg(feature = "postgres")]
+            Self::Database(store) => store.figures(),
+        }
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::File(store, _) => store.close().await,
+            #[cfg(feature = "postgres")]
+            Self::Database(store) => store.close().await,
+        }
+    }
+}
+
 fn batch(first: u64, records: u64) -> Batch {
     let delta = |seq| Record::new(seq, "content_delta", Durability::Process, vec![b'x'; 200]);
     (first..first + records).map(delta).collect::<Vec<_>>().into()
@@ -36,10 +93,10 @@ fn end(seq: u64) -> Batch {
 }
 
 /// Each turn appends one record so often, as a stream of tokens does; turns begin at different moments.
-pub async fn paced(turns: usize, per_second: f64, seconds: f64) -> Result<Load> {
+pub async fn paced(at: &At, turns: usize, per_second: f64, seconds: f64) -> Result<Load> {
     let pause = Duration::from_secs_f64(1.0 / per_second);
     let appends = (per_second * seconds).max(2.0) as u64;
-    run(turns, move |turn, log: Arc<dyn Log>, epoch| async move {
+    run(at, turns, move |turn, log: Arc<dyn Log>, epoch| async move {
         let offset = pause.mul_f64(turn as f64 / turns as f64);
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + offset, pause);
         let mut waits = Vec::new();
@@ -55,8 +112,8 @@ pub async fn paced(turns: usize, per_second: f64, seconds: f64) -> Result<Load> 
 }
 
 /// Each turn appends as fast as it is answered.
-pub async fn flood(turns: usize, records: u64, seconds: f64) -> Result<Load> {
-    run(turns, move |turn, log: Arc<dyn Log>, epoch| async move {
+pub async fn flood(at: &At, turns: usize, records: u64, seconds: f64) -> Result<Load> {
+    run(at, turns, move |turn, log: Arc<dyn Log>, epoch| async move {
         let until = Instant::now() + Duration::from_secs_f64(seconds);
         let (mut seq, mut waits) = (0, Vec::new());
         while Instant::now() < until {
@@ -69,20 +126,19 @@ pub async fn flood(turns: usize, records: u64, seconds: f64) -> Result<Load> {
     .await
 }
 
-async fn run<F, R>(turns: usize, work: F) -> Result<Load>
+async fn run<F, R>(at: &At, turns: usize, work: F) -> Result<Load>
 where
     F: Fn(usize, Arc<dyn Log>, throughline_store::Epoch) -> R,
     R: Future<Output = Result<(u64, Vec<Duration>)>> + Send + 'static,
 {
-    let folder = tempfile::tempdir()?;
-    let store = store(&folder.path().join("store.db")).await?;
+    let store = Opened::at(at).await?;
+    let log = store.log();
     let mut epochs = Vec::new();
     for turn in 0..turns {
-        epochs.push(store.claim(&turn.to_string()).await?.epoch);
+        epochs.push(log.claim(&turn.to_string()).await?.epoch);
     }
     let (before, cpu, begun) = (store.figures(), processor_seconds(), Instant::now());
-    let tasks =
-        epochs.iter().enumerate().map(|(turn, epoch)| tokio::spawn(work(turn, store.clone(), *epoch)));
+    let tasks = epochs.iter().enumerate().map(|(turn, epoch)| tokio::spawn(work(turn, log.clone(), *epoch)));
     let tasks: Vec<_> = tasks.collect();
     let (mut events, mut waits, mut last) = (0, Vec::new(), Vec::new());
     for task in tasks {
@@ -93,7 +149,7 @@ where
     }
     let (cpu, took, after) = (processor_seconds() - cpu, begun.elapsed(), store.figures());
     for (turn, seq) in last.into_iter().enumerate().take(10) {
-        let read = store.read(&turn.to_string(), 0, usize::MAX).await?;
+        let read = log.read(&turn.to_string(), 0, usize::MAX).await?;
         ensure!(read == batch(1, seq).records, "turn {turn} reads something else than was written");
     }
     waits.sort();
@@ -111,14 +167,14 @@ where
     Ok(load)
 }
 
-pub struct Opened {
+pub struct OpenedAgain {
     pub after_kill_ms: f64,
     pub after_close_ms: f64,
     pub bytes: u64,
 }
 
 /// A store with ended turns and live ones that was left by a process that died.
-pub async fn open_again(ended: usize, live: usize) -> Result<Opened> {
+pub async fn open_again(ended: usize, live: usize) -> Result<OpenedAgain> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("store.db");
     let writing = store(&file).await?;
@@ -155,7 +211,7 @@ pub async fn open_again(ended: usize, live: usize) -> Result<Opened> {
     let after_close_ms = open().await?;
     let bytes = std::fs::metadata(&copy)?.len();
     writing.close().await;
-    Ok(Opened { after_kill_ms, after_close_ms, bytes })
+    Ok(OpenedAgain { after_kill_ms, after_close_ms, bytes })
 }
 
 pub struct Tails {

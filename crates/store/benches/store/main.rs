@@ -1,18 +1,22 @@
 //! What an event costs in the log, beside raw inserts. `cargo xtask bench store` builds, runs and judges it.
 //!
 //! ```text
-//! cargo bench -p throughline-store --bench store -- measure [--quick]     one JSON line a figure
+//! cargo bench -p throughline-store --features postgres --bench store -- measure [--quick]     one JSON line a figure
 //! ```
 //!
 //! Raw inserts write 200-byte rows into an append-only table, so many in a transaction; the store appends 200-byte
 //! records through `dyn Log`, from tasks as a driver does. Processor time is of the whole process: producers, the writer
-//! thread and wake-ups are in it. Every answer is compared with what was written.
+//! thread and wake-ups are in it; that of PostgreSQL's own processes is not. Every answer is compared with what was written.
 // R: P2
 
 mod clock;
+#[cfg(feature = "postgres")]
+#[path = "../../tests/cluster/mod.rs"]
+mod cluster;
 mod loads;
 mod raw;
 
+use loads::At;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -64,32 +68,10 @@ fn run(runtime: &tokio::runtime::Runtime, effort: &Effort) -> anyhow::Result<()>
         let sqlx = median(rounds.iter().map(|round| round.1));
         println!(r#"{{"raw":true,"batch":{batch},"full":{full},"rusqlite":{rusqlite:.2},"sqlx":{sqlx:.2}}}"#);
     }
-    for (turns, per_second) in [(1, 50.0), (100, 50.0), (1_000, 30.0)] {
-        let load = runtime.block_on(loads::paced(turns, per_second, effort.seconds))?;
-        println!(
-            r#"{{"load":"{turns} turns x {per_second}/s","events":{},"cpu_us":{:.2},"p50_ms":{:.3},"p99_ms":{:.3},"commits":{},"fsyncs":{},"per_second":{:.0},"asked_per_second":{:.0}}}"#,
-            load.events,
-            load.cpu_us,
-            load.p50_ms,
-            load.p99_ms,
-            load.commits,
-            load.fsyncs,
-            load.per_second,
-            turns as f64 * per_second
-        );
-    }
-    for batch in [1, 8] {
-        let flood = runtime.block_on(loads::flood(1_000, batch, effort.seconds))?;
-        println!(
-            r#"{{"load":"flood, 1000 turns, {batch} an append","events":{},"cpu_us":{:.2},"p50_ms":{:.3},"p99_ms":{:.3},"commits":{},"fsyncs":{},"per_second":{:.0}}}"#,
-            flood.events,
-            flood.cpu_us,
-            flood.p50_ms,
-            flood.p99_ms,
-            flood.commits,
-            flood.fsyncs,
-            flood.per_second
-        );
+    loads_at(runtime, effort, "sqlite", || At::File)?;
+    #[cfg(feature = "postgres")]
+    if let Some(cluster) = cluster::Cluster::start_durable() {
+        loads_at(runtime, effort, "postgres", || At::Database(cluster.fresh()))?;
     }
     let opened = runtime.block_on(loads::open_again(effort.turns_ended, 100))?;
     println!(
@@ -101,6 +83,37 @@ fn run(runtime: &tokio::runtime::Runtime, effort: &Effort) -> anyhow::Result<()>
         r#"{{"tails":1000,"append_alone_ms":{:.3},"append_watched_ms":{:.3},"cpu_us_a_delivery":{:.2}}}"#,
         tails.alone_ms, tails.watched_ms, tails.cpu_us
     );
+    Ok(())
+}
+
+/// Turns that append, paced and as fast as they are answered, each load in a store of its own.
+fn loads_at(
+    runtime: &tokio::runtime::Runtime,
+    effort: &Effort,
+    store: &str,
+    fresh: impl Fn() -> At,
+) -> anyhow::Result<()> {
+    let told = |load: &str, figures: loads::Load, asked: String| {
+        println!(
+            r#"{{"store":"{store}","load":"{load}","events":{},"cpu_us":{:.2},"p50_ms":{:.3},"p99_ms":{:.3},"commits":{},"fsyncs":{},"per_second":{:.0}{asked}}}"#,
+            figures.events,
+            figures.cpu_us,
+            figures.p50_ms,
+            figures.p99_ms,
+            figures.commits,
+            figures.fsyncs,
+            figures.per_second,
+        );
+    };
+    for (turns, per_second) in [(1, 50.0), (100, 50.0), (1_000, 30.0)] {
+        let load = runtime.block_on(loads::paced(&fresh(), turns, per_second, effort.seconds))?;
+        let asked = format!(r#","asked_per_second":{:.0}"#, turns as f64 * per_second);
+        told(&format!("{turns} turns x {per_second}/s"), load, asked);
+    }
+    for batch in [1, 8] {
+        let flood = runtime.block_on(loads::flood(&fresh(), 1_000, batch, effort.seconds))?;
+        told(&format!("flood, 1000 turns, {batch} an append"), flood, String::new());
+    }
     Ok(())
 }
 

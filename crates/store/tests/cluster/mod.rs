@@ -13,6 +13,15 @@ pub struct Cluster {
     folder: tempfile::TempDir,
     /// PostgreSQL does not run as root.
     other_user: Option<&'static str>,
+    disk: Disk,
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    Waited,
+    /// Nobody cuts the power of this machine: what the operating system has is as good as on the disk.
+    Cached,
 }
 
 impl Cluster {
@@ -30,6 +39,15 @@ impl Cluster {
 
     /// One more.
     pub fn start() -> Option<Self> {
+        Self::start_with(Disk::Cached)
+    }
+
+    /// One whose commits wait for the disk, as those of people do.
+    pub fn start_durable() -> Option<Self> {
+        Self::start_with(Disk::Waited)
+    }
+
+    fn start_with(disk: Disk) -> Option<Self> {
         let Some(programs) = programs() else {
             println!("skipped: there is no PostgreSQL on this machine");
             return None;
@@ -43,7 +61,7 @@ impl Cluster {
         if let Some(user) = other_user {
             assert!(Command::new("chown").arg(user).arg(folder.path()).status().unwrap().success());
         }
-        let cluster = Self { programs, folder, other_user };
+        let cluster = Self { programs, folder, other_user, disk };
         let auth = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=tl", "--no-sync"];
         cluster.run("initdb", &[&["-D", cluster.data().as_str()][..], &auth].concat());
         cluster.begin();
@@ -53,9 +71,9 @@ impl Cluster {
     /// Starts the server.
     pub fn begin(&self) {
         let socket = self.folder.path().display().to_string();
-        // Nobody cuts the power of this machine: what the operating system has is as good as on the disk.
+        let fsync = if self.disk == Disk::Waited { "on" } else { "off" };
         let options = format!(
-            "-c listen_addresses= -c unix_socket_directories={socket} -c fsync=off -c max_connections=300 -c wal_writer_delay=10s \
+            "-c listen_addresses= -c unix_socket_directories={socket} -c fsync={fsync} -c max_connections=300 -c wal_writer_delay=10s \
              -c shared_buffers=32MB"
         );
         let log = format!("{socket}/log");

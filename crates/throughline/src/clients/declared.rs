@@ -53,9 +53,9 @@ pub enum ClientError {
         /// So many.
         count: usize,
     },
-    /// The client's id is in use by somebody else.
-    #[error("client `{client_id}` is somebody else's; choose another id")]
-    NotYours {
+    /// No client can be called so.
+    #[error("no client can be called `{client_id}`; choose another id")]
+    Reserved {
         /// The id.
         client_id: String,
     },

@@ -38,8 +38,8 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub struct ClientHandle {
     clients: Clients,
-    client_id: String,
-    user: User,
+    /// Whose it is, and what that one calls it.
+    id: (User, String),
     /// Which connection of this client.
     number: u64,
     incoming: mpsc::UnboundedReceiver<ClientEvent>,
@@ -79,17 +79,16 @@ pub struct IncomingCall {
 impl ClientHandle {
     pub(super) fn new(
         clients: Clients,
-        client_id: String,
-        user: User,
+        id: (User, String),
         number: u64,
         incoming: mpsc::UnboundedReceiver<ClientEvent>,
     ) -> Self {
-        Self { clients, client_id, user, number, incoming }
+        Self { clients, id, number, incoming }
     }
 
     /// The client's id.
     pub fn id(&self) -> &str {
-        &self.client_id
+        &self.id.1
     }
 
     /// What the client is told next; `None` when the same client has connected anew. Dropping the future loses nothing.
@@ -102,17 +101,17 @@ impl ClientHandle {
     /// # Errors
     /// What cannot be declared; then everything stays as it was.
     pub fn declare(&self, tools: Vec<ClientTool>) -> Result<(), ClientError> {
-        self.clients.declare(&self.client_id, self.number, tools)
+        self.clients.declare(&self.id, self.number, tools)
     }
 
     /// Says how a call ended. The first answer in time wins, whoever of the user's clients it comes from.
     pub async fn answer(&self, call: &IncomingCall, answer: ClientAnswer) -> ClientAnswered {
-        self.clients.answer(&self.user, &call.call, Some(call.attempt), answer).await
+        self.clients.answer(&self.id.0, &call.call, Some(call.attempt), answer).await
     }
 }
 
 impl Drop for ClientHandle {
     fn drop(&mut self) {
-        self.clients.disconnect(&self.client_id, self.number);
+        self.clients.disconnect(&self.id, self.number);
     }
 }
