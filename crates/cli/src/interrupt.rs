@@ -1,11 +1,51 @@
-//! Ctrl-C and SIGTERM as a stream of wishes to stop.
+//! Ctrl-C, SIGTERM and, for a server, a terminal that is closed, as a stream of wishes to stop.
 
 use std::io;
 use tokio::sync::mpsc;
 
+/// The terminal that the process was started in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// The process ends with it, as programs in a terminal do.
+    Own,
+    /// There is none, as for a service, or the process is to outlive it (`nohup`): a hangup is a wish like any other.
+    None,
+}
+
+impl Terminal {
+    /// Asked before anybody waits for signals: what is ignored until then stays unheard.
+    pub fn of_this_process() -> Self {
+        match std::fs::File::open(PLACE).is_ok() && !hangups_are_ignored() {
+            true => Self::Own,
+            false => Self::None,
+        }
+    }
+
+    /// Whether it was there and has been closed: whoever started the process has left.
+    pub fn is_gone(self) -> bool {
+        self == Self::Own && std::fs::File::open(PLACE).is_err()
+    }
+}
+
+/// Cannot be opened without a terminal of one's own.
+const PLACE: &str = "/dev/tty";
+
+/// As `nohup` arranges it.
+fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is the first signal.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
 /// Each time somebody wants the command to stop. From the first call on, signals no longer end the process by
 /// themselves.
 pub fn wishes() -> io::Result<mpsc::Receiver<()>> {
+    wishes_in(Terminal::None)
+}
+
+/// The same, and the end of this terminal is a wish, too.
+pub fn wishes_in(terminal: Terminal) -> io::Result<mpsc::Receiver<()>> {
     // Two wishes are all that is ever acted on.
     let (sender, receiver) = mpsc::channel(2);
     #[cfg(unix)]
@@ -13,11 +53,23 @@ pub fn wishes() -> io::Result<mpsc::Receiver<()>> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut terminations = signal(SignalKind::terminate())?;
+        let mut hangups = match terminal {
+            Terminal::Own => Some(signal(SignalKind::hangup())?),
+            Terminal::None => None,
+        };
         tokio::spawn(async move {
             loop {
+                let hangup = async {
+                    match &mut hangups {
+                        Some(hangups) => hangups.recv().await,
+                        None => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     _ = interrupts.recv() => {}
                     _ = terminations.recv() => {}
+                    // Otherwise somebody has sent it: the configuration is to be read again.
+                    _ = hangup => if !terminal.is_gone() { continue },
                 }
                 if sender.send(()).await.is_err() {
                     break;

@@ -11,6 +11,7 @@ pub mod store;
 use crate::args::Serve;
 use crate::data;
 use crate::exit::{Ended, Exit};
+use crate::interrupt::Terminal;
 use crate::messages::{self, Greeting, Lang, Words};
 use crate::setup::{self, World};
 use place::Note;
@@ -35,6 +36,7 @@ const HISTORY_MAX: Duration = Duration::from_secs(2);
 /// Serves until somebody wants it to stop.
 pub async fn run(args: &Serve) -> Ended {
     let words = Words(Lang::of_environment());
+    let terminal = Terminal::of_this_process();
     let settings = setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
     let redaction = Arc::new(Redaction::new(secrets(&settings)));
     logs::install(LogFormat::Auto, redaction.clone());
@@ -91,7 +93,7 @@ pub async fn run(args: &Serve) -> Ended {
     };
     let note = Note::of(bound.scheme(), bound.address());
     let _noted = note.leave(&kept.folder).map_err(|error| messages::bad_data_folder(&kept.folder, &error))?;
-    let wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let wishes = crate::interrupt::wishes_in(terminal).map_err(|error| messages::no_signals(&error))?;
     let greeting = Greeting {
         url: &note.url,
         key: match first {
@@ -109,7 +111,8 @@ pub async fn run(args: &Serve) -> Ended {
     let _kept_up = AbortOnDropHandle::new(tokio::spawn(upkeep.run()));
     let tending = gate.clone();
     let _tending = AbortOnDropHandle::new(tokio::spawn(async move { tending.tend().await }));
-    let reloading = reload::watch(args.clone(), world.app.clone(), gate.clone(), server.clone(), stored);
+    let reloading =
+        reload::watch(args.clone(), terminal, world.app.clone(), gate.clone(), server.clone(), stored);
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
     let (hub, time) = (state.hub.clone(), Duration::from_millis(server.drain_ms));
     let drain = async move {

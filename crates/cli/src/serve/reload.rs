@@ -2,6 +2,7 @@
 //! and the one before stays. R: O2
 
 use crate::args::Serve;
+use crate::interrupt::Terminal;
 use crate::setup;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -14,7 +15,14 @@ use tokio::sync::mpsc;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes new configurations for ever.
-pub async fn watch(args: Serve, app: Throughline, gate: Gate, server: ServerSettings, store: StoreSettings) {
+pub async fn watch(
+    args: Serve,
+    terminal: Terminal,
+    app: Throughline,
+    gate: Gate,
+    server: ServerSettings,
+    store: StoreSettings,
+) {
     let file = setup::config_file(args.choice.config.as_deref());
     let mut wishes = wishes();
     let mut every = tokio::time::interval(LOOK_EVERY);
@@ -24,7 +32,7 @@ pub async fn watch(args: Serve, app: Throughline, gate: Gate, server: ServerSett
         let asked = tokio::select! {
             _ = every.tick() => false,
             // Where there are no such signals, nobody wishes.
-            Some(()) = wishes.recv() => true,
+            Some(()) = wishes.recv() => !terminal.is_gone(),
         };
         let now = written(&file);
         if !asked && now == seen {

@@ -113,7 +113,7 @@ fn name_each(document: &mut Value) {
 
 /// What the handlers take, where the types that they are written with say less: the place of a schema, and what is true of
 /// it besides.
-const NARROWER: [(&str, &str); 17] = [
+const NARROWER: [(&str, &str); 18] = [
     ("/components/schemas/Approve/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
     (
         "/components/schemas/Approve/properties/remember",
@@ -134,20 +134,32 @@ const NARROWER: [(&str, &str); 17] = [
     ),
     ("/components/schemas/KeyWanted/properties/name", r#"{"minLength": 1, "maxLength": 200}"#),
     ("/components/schemas/ParseText/properties/protocol", r#"{"enum": ["vcp", "xml", null]}"#),
-    ("/components/schemas/Say/properties/input", r#"{"minItems": 1}"#),
+    (
+        "/components/schemas/Say/properties/input",
+        r#"{"minItems": 1, "examples": [[{"type": "text", "text": "And in Paris?"}]]}"#,
+    ),
+    (
+        "/components/schemas/DeclareTools/properties/tools",
+        r#"{"examples": [[{"name": "client.open", "description": "Opens a page", "effect": "cosmetic"}]]}"#,
+    ),
     ("/components/schemas/Say/properties/when", r#"{"enum": ["next_step", "after_turn", null]}"#),
-    ("/components/schemas/StartTurn/properties/input", r#"{"minItems": 1}"#),
+    (
+        "/components/schemas/StartTurn/properties/input",
+        r#"{"minItems": 1, "examples": [[{"type": "text", "text": "What time is it?"}]]}"#,
+    ),
     ("/components/schemas/StartTurn/properties/mode", r#"{"enum": ["auto", "native", "text", null]}"#),
     (
         "/paths/~1v1~1conversations~1import/post/requestBody/content/application~1json/schema",
-        r#"{"type": ["array", "object"], "minItems": 1, "required": ["messages"]}"#,
+        r#"{"type": ["array", "object"], "minItems": 1, "required": ["messages"],
+            "examples": [[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]]}"#,
     ),
     (
         "/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema",
         r#"{"required": ["model", "messages"], "properties": {
             "model": {"type": "string", "minLength": 1},
             "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["role"]}},
-            "stream": {"type": ["boolean", "null"]}}}"#,
+            "stream": {"type": ["boolean", "null"]}},
+            "examples": [{"model": "default", "messages": [{"role": "user", "content": "What time is it?"}]}]}"#,
     ),
 ];
 const AGENT_NAME: &str = r#"{"pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$"}"#;

@@ -115,8 +115,11 @@ function address(path) {
 function route(method, path, operation) {
   const parameters = operation.parameters || [];
   const content = operation.requestBody && operation.requestBody.content;
-  const [mediaType, media] = Object.entries(content || {})[0] || [];
-  const inputs = parameters.filter((one) => one.in !== "cookie");
+  const bodies = Object.entries(content || {});
+  // A file is chosen, not typed.
+  const [mediaType, media] = bodies.find(([type]) => type === "multipart/form-data") || bodies[0] || [];
+  const places = ["path", "query", "header"];
+  const inputs = parameters.filter((one) => one.in !== "cookie").sort((a, b) => places.indexOf(a.in) - places.indexOf(b.in));
   const answers = Object.entries(operation.responses || {});
   const good = answers.find(([status]) => status.startsWith("2"));
   const goodContent = good && Object.values(good[1].content || {})[0];
@@ -135,10 +138,12 @@ function route(method, path, operation) {
       make("b", { class: status.startsWith("2") ? "good" : "bad" }, status === "default" ? "other" : status),
       make("span", {}, prose(answer.description))))),
     goodSchema && fields(goodSchema) ? make("details", { class: "more" }, make("summary", {}, "Fields of the answer"), fields(goodSchema)) : null);
-  const said = (operation.description || "").trim();
+  // The first sentence stands in the line, the rest of the summary with the description.
+  const [what, ...rest] = (operation.summary || "").split(/(?<=[.:])\s+(?=[A-Z`])/);
+  const said = [...rest, (operation.description || "").trim()].filter(Boolean).join(" ");
   return make("details", { class: "route", id: anchor(method, path), "data-text": `${method} ${path} ${operation.summary} ${said}`.toLowerCase() },
     make("summary", {}, make("span", { class: `verb ${method}` }, method), make("span", { class: "address" }, address(path)),
-      make("span", { class: "what" }, (operation.summary || "").replace(/\.$/, ""))),
+      make("span", { class: "what" }, prose(what.replace(/[.:]$/, "")))),
     make("div", { class: "body" }, said ? make("p", { class: "said" }, prose(said)) : null, left, right),
     attempt(method, path, inputs, mediaType, media));
 }
@@ -148,13 +153,13 @@ function attempt(method, path, inputs, mediaType, media) {
   const values = new Map();
   const rows = inputs.map((one) => {
     const id = `${anchor(method, path)}-${one.name}`;
-    const input = make("input", { id, class: "code", placeholder: one.required ? "" : "left out", autocomplete: "off", spellcheck: "false" });
+    const input = make("input", { id, class: "code", placeholder: one.required ? "" : "left out", required: Boolean(one.required), autocomplete: "off", spellcheck: "false" });
     values.set(one, input);
     return [make("label", { for: id }, one.name), input];
   });
   const isForm = mediaType === "multipart/form-data";
   const isJson = (mediaType || "").includes("json");
-  const file = isForm ? make("input", { type: "file", "aria-label": "File" }) : null;
+  const file = isForm ? make("input", { type: "file", "aria-label": "File", required: true }) : null;
   const text = media && !isForm ? make("textarea", { spellcheck: "false", "aria-label": "Body", class: "code" }) : null;
   if (text && isJson && media.schema) text.value = JSON.stringify(example(media.schema), null, 2);
   const stop = make("button", { type: "button", disabled: true }, "Stop");
@@ -251,7 +256,7 @@ function lay() {
     main.push(make("section", { class: "group" }, make("h2", {}, tag.name), make("p", {}, prose(tag.description)), routes.map((one) => route(...one))));
     side.push(make("h2", {}, tag.name), make("ul", {}, routes.map(([method, path, operation]) => make("li", {},
       make("a", { href: `#${anchor(method, path)}` }, make("span", { class: `verb ${method}` }, method === "delete" ? "del" : method),
-        make("span", {}, (operation.summary || path).replace(/[.:,].*$/s, "")))))));
+        make("span", {}, prose((operation.summary || path).replace(/[.:,].*$/s, ""))))))));
   }
   const schemas = api.components.schemas;
   const events = Object.keys(schemas.Event && schemas.Event.discriminator ? schemas.Event.discriminator.mapping : {});
