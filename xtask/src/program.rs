@@ -196,6 +196,18 @@ pub fn of_the_tests(kind: &str, name: &str) -> Result<PathBuf> {
     Ok(found.ok_or_else(|| fault(format!("the workspace has no {kind} `{name}`"), remedy))?.path)
 }
 
+/// The command as its own tests build it, with these cargo features besides: what stands between a change and an answer is
+/// then two crates, and nothing of other projects is built again.
+pub fn throughline_of_the_tests(features: &[&str]) -> Result<PathBuf> {
+    let mut words = vec!["test".to_owned(), "--workspace".to_owned(), "--no-run".to_owned()];
+    words.extend(["--test".to_owned(), "serve".to_owned()]);
+    words.extend(features.iter().map(|feature| format!("--features=throughline-cli/{feature}")));
+    let all = executables(Program::cargo().args(words))?;
+    let found = all.into_iter().find(|built| built.kind == "bin" && built.name == "throughline");
+    let remedy = "its test `serve` has moved: correct the name in xtask";
+    Ok(found.ok_or_else(|| fault("no test needs the command", remedy))?.path)
+}
+
 /// The command, built in the dev profile.
 pub fn throughline() -> Result<PathBuf> {
     build(&["--package", "throughline-cli", "--bin", "throughline"])

@@ -331,6 +331,11 @@ pub fn config_file(named: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
+/// The key of the endpoint that `--base-url` names.
+pub fn given_key(choice: &Choice) -> Option<String> {
+    std::env::var(choice.key_env.as_deref()?).ok().map(|key| key.trim().to_owned())
+}
+
 fn given_upstream(choice: &Choice) -> Result<Option<Upstream>, Failure> {
     let (Some(base_url), Some(api)) = (&choice.base_url, choice.api) else { return Ok(None) };
     let transfer =

@@ -5,152 +5,17 @@
 #[cfg(feature = "postgres")]
 #[path = "../../store/tests/cluster/mod.rs"]
 mod cluster;
+#[path = "support/serving.rs"]
+mod serving;
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use serving::{Serving, run};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::Command;
 use throughline_testkit::{Dialect, Queue, Script, Upstream};
-
-/// How long a process may take for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The command in this folder, which is its data folder, too.
-fn command(folder: &Path) -> Command {
-    let (given, _) = support::throughline();
-    let mut command = Command::new(given.get_program());
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THROUGHLINE_")) {
-        command.env_remove(name);
-    }
-    command.current_dir(folder).env("LC_ALL", "C.UTF-8").env("THROUGHLINE_DATA", folder.join("data"));
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
-    let Output { status, stdout, stderr } = command(folder).args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (status.success(), text(stdout), text(stderr))
-}
-
-/// A server, and what it says line by line.
-struct Serving {
-    child: Child,
-    greeting: String,
-    log: mpsc::Receiver<String>,
-    _stdout: BufReader<ChildStdout>,
-}
-
-impl Serving {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut child = command(folder)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (said, log) = mpsc::channel();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        std::thread::spawn(move || stderr.lines().map_while(Result::ok).all(|line| said.send(line).is_ok()));
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut greeting = String::new();
-        // The last line is the address of the documentation.
-        while !greeting.ends_with("/docs\n") {
-            if stdout.read_line(&mut greeting).unwrap() == 0 {
-                let log: Vec<String> = log.iter().collect();
-                panic!("it does not serve:\n{greeting}\n{}", log.join("\n"));
-            }
-        }
-        Self { child, greeting, log, _stdout: stdout }
-    }
-
-    fn address(&self) -> &str {
-        let rest = self.greeting.split("http://").nth(1).unwrap();
-        rest.split(['\n', '/']).next().unwrap()
-    }
-
-    /// The key that was shown at the first start.
-    fn token(&self) -> Option<&str> {
-        Some(self.greeting.split("#token=").nth(1)?.split_whitespace().next().unwrap())
-    }
-
-    /// Status and body.
-    fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
-        self.ask("GET", path, key, "")
-    }
-
-    fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> (u16, String) {
-        let mut socket = TcpStream::connect(self.address()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{key}Connection: close\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            self.address(),
-            body.len()
-        );
-        socket.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-
-    /// Head, in lower case, and body of what is at this path for a request with these header lines.
-    fn exchange(&self, path: &str, more: &str) -> (String, String) {
-        let mut socket = TcpStream::connect(self.address()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let host = self.address();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n");
-        socket.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.to_ascii_lowercase(), body.to_owned())
-    }
-
-    /// The commands that the greeting suggests, as they would be pasted.
-    fn suggested(&self) -> Vec<String> {
-        let text = self.greeting.replace("\\\n", "");
-        text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect()
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-    }
-
-    /// Waits until the log has a line with this.
-    fn says(&self, part: &str) -> String {
-        let mut seen = String::new();
-        while let Ok(line) = self.log.recv_timeout(PATIENCE) {
-            seen.push_str(&line);
-            seen.push('\n');
-            if line.contains(part) {
-                return seen;
-            }
-        }
-        panic!("it does not say `{part}`:\n{seen}")
-    }
-
-    /// Tells it to stop, and how it ended.
-    fn stop(mut self) -> Option<i32> {
-        self.signal("-TERM");
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn the_first_start_shows_a_key_once_and_later_ones_know_it() {

@@ -36,7 +36,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// All routes with what describes them, before a state is given to them.
 fn described() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(api::routes()).merge(compat::routes())
+    OpenApiRouter::new().merge(api::routes()).merge(compat::routes()).merge(telemetry::routes())
 }
 
 /// The description of all routes, OpenAPI 3.1. // R: E5

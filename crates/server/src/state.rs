@@ -2,6 +2,7 @@
 
 use crate::hub::Hub;
 use crate::kept_media::KeptMedia;
+use crate::telemetry::{Figures, Telemetry};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use throughline_store::{BlobFolder, Catalog, Log};
 pub struct AppState(Arc<Parts>);
 
 /// What the state consists of.
+#[derive(Clone)]
 pub struct Parts {
     /// The library: agents, upstreams, tools.
     pub app: Throughline,
@@ -31,6 +33,10 @@ pub struct Parts {
     pub limits: ServerLimits,
     /// How tools are shown in chat completions whose client does not say.
     pub render: Render,
+    /// What is measured.
+    pub telemetry: Arc<Telemetry>,
+    /// What the store says of itself, for the metrics.
+    pub figures: Option<Figures>,
 }
 
 impl AppState {
@@ -50,16 +56,22 @@ impl AppState {
         let log = app.log().clone();
         let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
         let media = KeptMedia::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
-        Self(Arc::new(Parts { app, log, catalog, blobs, media, hub, limits, render: Render::None }))
+        let (render, telemetry, figures) = (Render::None, Arc::default(), None);
+        Self(Arc::new(Parts { app, log, catalog, blobs, media, hub, limits, render, telemetry, figures }))
     }
 
     /// The same with another default of how tools are shown in chat completions.
     #[must_use]
     pub fn rendering(&self, render: Render) -> Self {
-        let Parts { app, log, catalog, blobs, media, hub, limits, .. } = &**self;
-        let (app, log, catalog) = (app.clone(), log.clone(), catalog.clone());
-        let (blobs, media, hub, limits) = (blobs.clone(), media.clone(), hub.clone(), *limits);
-        Self(Arc::new(Parts { app, log, catalog, blobs, media, hub, limits, render }))
+        Self(Arc::new(Parts { render, ..(**self).clone() }))
+    }
+
+    /// The same, measured by this: it is told of viewers and shown at `/metrics`. What runs is told by the application's
+    /// observer, which is to be the same one.
+    #[must_use]
+    pub fn measured(&self, telemetry: Arc<Telemetry>, figures: Option<Figures>) -> Self {
+        self.hub.measured(telemetry.clone());
+        Self(Arc::new(Parts { telemetry, figures, ..(**self).clone() }))
     }
 }
 

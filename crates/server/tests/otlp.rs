@@ -1,17 +1,27 @@
 //! Spans as a collector receives them.
 #![cfg(feature = "otel")]
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::Duration;
-use throughline_engine::Event;
-use throughline_server::telemetry::traces::{SpanKind, TraceFold, TraceSink, TurnTrace, Value};
-use throughline_server::telemetry::{Content, Otlp, Redaction, TelemetryFold};
+#[path = "support/collector.rs"]
+mod collector;
+mod support;
 
-/// How long the collector's answer may be waited for.
+use collector::{Collector, Habit, Span};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::{TestServer, saying};
+use throughline::config::ServerLimits;
+use throughline_engine::{Event, TurnId};
+use throughline_server::telemetry::traces::{
+    CONTENT_BYTES_MAX, SpanKind, TraceFold, TraceSink, TurnTrace, Value,
+};
+use throughline_server::telemetry::{Content, Otlp, Redaction, Telemetry, TelemetryFold, TraceContext};
+use throughline_testkit::{Script, Seen};
+
+/// What may be sent at the end.
 const BOUND: Duration = Duration::from_secs(30);
+/// A span of whoever asks, which is kept.
+const ASKING: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 const LOG: &str = r#"
     {"turn_id":"turn-1","seq":1,"timestamp":1700000000000,"type":"stream_start","v":1,"conversation_id":"c-1","message_id":"m","agent":"default","mode":"auto","input":[]}
@@ -25,7 +35,8 @@ const LOG: &str = r#"
 "#;
 
 fn trace(content: Content) -> TurnTrace {
-    let (mut fold, mut spans, mut found) = (TelemetryFold::new(content), TraceFold::default(), Vec::new());
+    let context = TraceContext::of(&TurnId::new("turn-1"), None);
+    let (mut fold, mut spans, mut found) = (TelemetryFold::new(content), TraceFold::new(context), Vec::new());
     for line in LOG.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let event: Event = serde_json::from_str(line).expect(line);
         fold.absorb(&event, event.timestamp, &mut found);
@@ -36,7 +47,7 @@ fn trace(content: Content) -> TurnTrace {
 // R: O1
 #[test]
 fn a_turn_is_a_tree_of_spans() {
-    let TurnTrace { root, children } = trace(Content::LeftOut);
+    let TurnTrace { root, children, .. } = trace(Content::LeftOut);
     assert_eq!((root.name.as_str(), root.kind), ("invoke_agent default", SpanKind::Internal));
     assert_eq!((root.start, root.end), (1_700_000_000_000, 1_700_000_000_200));
     let shown: Vec<_> =
@@ -65,46 +76,194 @@ fn attribute(name: &str) -> &'static str {
 }
 
 // R: O1, R4
-#[test]
-fn a_collector_receives_the_tree_without_secrets() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let endpoint = format!("http://{}/v1/traces", listener.local_addr().expect("it listens"));
-    let (sender, received) = mpsc::channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let (mut all, mut piece) = (Vec::new(), [0; 4_096]);
-            // Head, then as much as it announces.
-            loop {
-                let Ok(read) = stream.read(&mut piece) else { break };
-                all.extend_from_slice(&piece[..read]);
-                let Some(end) = all.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
-                let head = String::from_utf8_lossy(&all[..end]).to_lowercase();
-                let length = head
-                    .lines()
-                    .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-                if read == 0 || all.len() >= end + 4 + length.unwrap_or(0) {
-                    break;
-                }
-            }
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            let _ = sender.send(all);
-        }
-    });
+#[tokio::test]
+async fn a_collector_receives_the_tree_without_secrets() {
+    let collector = Collector::start(Habit::Takes);
     let redaction = Arc::new(Redaction::new(["canary-secret".to_owned()]));
-    let otlp = Otlp::new(Some(endpoint), redaction).expect("the address is one");
+    let otlp = Otlp::new(Some(format!("{}/v1/traces", collector.url())), redaction).expect("an address");
     otlp.export(trace(Content::Kept));
-    otlp.flush().expect("the collector answers");
-    let body = received.recv_timeout(BOUND).expect("spans arrive");
-    let text = String::from_utf8_lossy(&body);
-    assert!(text.starts_with("POST /v1/traces"), "{text}");
-    for name in
-        ["invoke_agent default", "chat flash", "execute_tool time.now", "gen_ai.usage.input_tokens", "turn-1"]
-    {
-        assert!(text.contains(name), "{name} in {text}");
+    otlp.finish(BOUND).await;
+    let received = collector.next();
+    assert!(received.head.starts_with("POST /v1/traces"), "{}", received.head);
+    let spans = received.spans;
+    let [chat, tool, root] = &spans[..] else { panic!("three spans: {spans:#?}") };
+    assert_eq!(
+        [&chat.name, &tool.name, &root.name],
+        ["chat flash", "execute_tool time.now", "invoke_agent default"]
+    );
+    assert_eq!((root.parent.as_str(), &chat.parent, &tool.parent), ("", &root.id, &root.id));
+    assert_eq!((root.service.as_str(), root.kind, chat.kind), ("throughline", 1, 3));
+    let own = TraceContext::of(&TurnId::new("turn-1"), None).trace_id();
+    assert!(spans.iter().all(|span| span.trace == own), "{spans:#?}");
+    // Spans carry the times of the events.
+    assert_eq!((tool.start, tool.end), (1_700_000_000_111, 1_700_000_000_161));
+    assert_eq!((tool.error.as_deref(), &root.error), (Some("tool_error"), &None));
+    for (span, name, value) in [
+        (root, "gen_ai.operation.name", "invoke_agent"),
+        (root, "gen_ai.conversation.id", "c-1"),
+        (root, "throughline.turn.id", "turn-1"),
+        (chat, "gen_ai.provider.name", "gcp.gemini"),
+        (chat, "gen_ai.usage.input_tokens", "9"),
+        (chat, "gen_ai.response.time_to_first_chunk", "0.1"),
+        (tool, "gen_ai.tool.call.id", "turn-1.1"),
+        (tool, "gen_ai.tool.call.arguments", "{\"zone\":\"…\"}"),
+        (tool, "gen_ai.tool.call.result", "said-by-tool"),
+    ] {
+        assert_eq!(span.attributes.get(name).map(String::as_str), Some(value), "{name} of {}", span.name);
     }
-    assert!(!text.contains("canary-secret"), "a span holds a secret");
-    // Spans carry the times of the events: 1700000000111 ms as little-endian nanoseconds.
-    let started = (1_700_000_000_111_u64 * 1_000_000).to_le_bytes();
-    assert!(body.windows(8).any(|window| window == started), "the tool's own start");
+    assert!(!format!("{spans:?}").contains("canary-secret"), "a span holds a secret");
+}
+
+#[test]
+fn a_span_holds_no_more_of_a_text_than_it_may() {
+    let long = "界".repeat(CONTENT_BYTES_MAX);
+    let (mut fold, mut spans, mut found) =
+        (TelemetryFold::new(Content::Kept), TraceFold::default(), Vec::new());
+    for line in LOG.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let line = line.replace("said-by-tool", &long);
+        let event: Event = serde_json::from_str(&line).expect(&line);
+        fold.absorb(&event, event.timestamp, &mut found);
+    }
+    let trace = found.iter().find_map(|measurement| spans.absorb(measurement)).expect("the turn has ended");
+    let longest =
+        trace.children.iter().flat_map(|span| &span.attributes).filter_map(|(_, value)| match value {
+            Value::Text(text) => Some(text.len()),
+            _ => None,
+        });
+    let longest = longest.max().expect("texts");
+    assert!((CONTENT_BYTES_MAX - 3..=CONTENT_BYTES_MAX).contains(&longest), "{longest}");
+}
+
+/// Calls a tool, then says so.
+fn looks(seen: &Seen) -> Script {
+    match seen.step() {
+        1 if seen.user_text() == "write" => Script::new().call("calendar_add", json!({"title": "tea"})),
+        1 => Script::new().say("Let me look.").call("weather_today", json!({})),
+        _ => Script::new().say("It is sunny."),
+    }
+}
+
+async fn traced(collector: &Collector) -> (TestServer, Arc<Otlp>) {
+    let otlp = Otlp::new(Some(format!("{}/v1/traces", collector.url())), Arc::default());
+    let otlp = Arc::new(otlp.expect("an address"));
+    let sink = otlp.clone();
+    let watch = move || Telemetry::default().traces(sink.clone(), Content::LeftOut);
+    let build = |builder: throughline::Builder| builder.approval(throughline::Approval::Ask);
+    (TestServer::start_watched(looks, build, ServerLimits::default(), watch).await, otlp)
+}
+
+/// The spans of the turn that has just ended.
+async fn sent(server: &TestServer, otlp: &Otlp, collector: &Collector) -> Vec<Span> {
+    let over = async {
+        while server.state.telemetry.turns_held() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(support::PATIENCE, over).await.expect("the turn is over");
+    otlp.flush().await;
+    collector.until("invoke_agent default")
+}
+
+fn root(spans: &[Span]) -> &Span {
+    spans.iter().find(|span| span.name == "invoke_agent default").expect("a root")
+}
+
+// R: O1
+#[tokio::test]
+async fn a_turn_is_a_child_of_the_span_that_asked_for_it() {
+    let collector = Collector::start(Habit::Takes);
+    let (server, otlp) = traced(&collector).await;
+    let chat = json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let unsampled = ASKING.replace("-01", "-00");
+    for (path, body, header, parent) in [
+        ("/v1/turns", saying("Hi"), Some(ASKING), Some("00f067aa0ba902b7")),
+        ("/v1/chat/completions", chat, Some(ASKING), Some("00f067aa0ba902b7")),
+        ("/v1/turns", saying("Hi"), Some("00-nonsense"), None),
+        ("/v1/turns", saying("Hi"), Some(unsampled.as_str()), None),
+        ("/v1/turns", saying("Hi"), None, None),
+    ] {
+        let mut request =
+            server.client().post(server.url(path)).header("accept", "text/event-stream").json(&body);
+        if let Some(header) = header {
+            request = request.header("traceparent", header);
+        }
+        let said = request.send().await.unwrap().text().await.unwrap();
+        assert!(said.contains("sunny"), "{said}");
+        if header == Some(unsampled.as_str()) {
+            // Whoever asks does not keep this trace: the next one comes without it.
+            continue;
+        }
+        let spans = sent(&server, &otlp, &collector).await;
+        let root = root(&spans);
+        assert_eq!(spans.len(), 4, "{path} {header:?}: {spans:#?}");
+        assert_eq!(root.parent, parent.unwrap_or_default(), "{path} {header:?}");
+        assert!(spans.iter().all(|span| span.trace == root.trace), "one trace: {spans:#?}");
+        assert!(spans.iter().all(|span| span.id == root.id || span.parent == root.id), "{spans:#?}");
+        let own = TraceContext::of(&TurnId::new(root.attributes["throughline.turn.id"].as_str()), None);
+        match parent {
+            Some(_) => assert_eq!(root.trace, "4bf92f3577b34da6a3ce929d0e0e4736"),
+            None => assert_eq!(root.trace, own.trace_id()),
+        }
+    }
+    assert!(collector.rest().is_empty());
+}
+
+// R: O1, S3
+#[tokio::test]
+async fn a_turn_that_another_process_goes_on_with_is_one_trace() {
+    let collector = Collector::start(Habit::Takes);
+    let (server, otlp) = traced(&collector).await;
+    let begun =
+        server.client().post(server.url("/v1/turns")).header("traceparent", ASKING).json(&saying("write"));
+    let begun: serde_json::Value = begun.send().await.unwrap().json().await.unwrap();
+    let turn = begun["turn_id"].as_str().unwrap();
+    let asked = server.follow(turn, 0).await.until("approval_request").await;
+    let question = asked.last().unwrap().data["approval_id"].as_str().unwrap();
+    let server = server.restart().await;
+    let path = format!("/v1/turns/{turn}/approvals/{question}");
+    assert_eq!(server.post(&path, json!({"decision": "approve"})).await.0, 200);
+    server.follow(turn, 0).await.rest().await;
+    let spans = sent(&server, &otlp, &collector).await;
+    let root = root(&spans);
+    assert_eq!((root.trace.as_str(), root.parent.as_str()), (&ASKING[3..35], &ASKING[36..52]));
+    let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    // What the first process has seen is there, too, once.
+    assert_eq!(
+        names,
+        ["chat m", "execute_tool calendar.add", "chat m", "invoke_agent default"],
+        "{spans:#?}"
+    );
+    assert!(root.start <= spans[0].start, "it began where it began: {spans:#?}");
+}
+
+// R: O1
+#[tokio::test]
+async fn a_collector_that_is_away_or_says_nothing_slows_nobody() {
+    let silent = Collector::start(Habit::Silent);
+    // A port that nobody listens at any more.
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for endpoint in [format!("{}/v1/traces", silent.url()), format!("http://{away}/v1/traces")] {
+        let otlp = Arc::new(Otlp::new(Some(endpoint.clone()), Arc::default()).expect("an address"));
+        let exported = Instant::now();
+        // Several times what the queue holds.
+        for _ in 0..5_000 {
+            otlp.export(trace(Content::LeftOut));
+        }
+        // Its time limit is 10 s; one wait would be longer than this.
+        assert!(exported.elapsed() < Duration::from_secs(8), "{endpoint}: {:?}", exported.elapsed());
+        let watch = {
+            let otlp = otlp.clone();
+            move || Telemetry::default().traces(otlp.clone(), Content::LeftOut)
+        };
+        let server =
+            TestServer::start_watched(looks, |builder| builder, ServerLimits::default(), watch).await;
+        let asked = Instant::now();
+        let turn = server.say("Hi").await;
+        let events = server.follow(&turn, 0).await.rest().await;
+        assert_eq!(events.last().unwrap().data["status"], "completed");
+        assert!(asked.elapsed() < Duration::from_secs(8), "{endpoint}: {:?}", asked.elapsed());
+        let finishing = Instant::now();
+        otlp.finish(Duration::from_millis(200)).await;
+        assert!(finishing.elapsed() < Duration::from_secs(8), "{endpoint}: {:?}", finishing.elapsed());
+    }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use throughline::{Approval, KeepRaw, Throughline, TurnRequest, Upstream};
 use throughline_server::Principal;
 use throughline_server::telemetry::traces::{TraceSink, TurnTrace};
-use throughline_server::telemetry::{CallHistory, Content, Redaction, StoreFigures, Telemetry, routes};
+use throughline_server::telemetry::{CallHistory, Content, Redaction, StoreFigures, Telemetry};
+use throughline_server::{AppState, router};
 use throughline_store::catalog::{CallFilter, Catalog, NewTurn, PageRequest, TurnPlace};
-use throughline_store::{Log, SqliteSettings, SqliteStore};
+use throughline_store::{BlobFolder, BlobLimits, Log, SqliteSettings, SqliteStore};
 use throughline_testkit::demo::Demo;
 use throughline_testkit::{self as testkit, Dialect, Model};
 
@@ -80,7 +81,12 @@ impl World {
             let response: Response = next.run(request).await;
             response
         };
-        let router = routes(telemetry.clone(), Some(figures)).layer(middleware::from_fn(me));
+        let blobs =
+            BlobFolder::open(folder.path().join("files"), BlobLimits::default()).await.expect("a folder");
+        let limits = throughline::config::ServerLimits::default();
+        let state = AppState::new(app.clone(), Arc::new(store.clone()), blobs, limits)
+            .measured(telemetry.clone(), Some(figures));
+        let router = router(state).layer(middleware::from_fn(me));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("it listens"));
         tokio::spawn(async move { axum::serve(listener, router).await });

@@ -52,7 +52,7 @@ fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
             fold.absorb(&event, event.timestamp + 4, &mut found);
         }
         for measurement in &found {
-            logs::record(&"t".into(), measurement);
+            logs::record(&"t".into(), "0af7", measurement);
         }
     });
     let shown: Vec<serde_json::Value> = lines
@@ -71,9 +71,9 @@ fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
     assert_eq!(
         shown,
         [
-            serde_json::json!({"level": "info", "msg": "streaming_tool_call_detected", "turn_id": "t", "step": 1,
+            serde_json::json!({"level": "info", "msg": "streaming_tool_call_detected", "turn_id": "t", "trace_id": "0af7", "step": 1,
                 "tool_id": "t.1", "tool_name": "demo.weather", "detection_latency_ms": 4, "stream_position": 5}),
-            serde_json::json!({"level": "info", "msg": "streaming_tool_executed", "turn_id": "t", "step": 1,
+            serde_json::json!({"level": "info", "msg": "streaming_tool_executed", "turn_id": "t", "trace_id": "0af7", "step": 1,
                 "tool_id": "t.1", "tool_name": "demo.weather", "execution_latency_ms": 450, "is_parallel": false,
                 "is_early": true, "status": "success"}),
         ],

@@ -150,6 +150,9 @@ pub struct TurnRequest {
     pub own_tools: Vec<ClientTool>,
     /// Whether the raw bytes of the upstreams are given to the [`Observer`].
     pub keep_raw: KeepRaw,
+    /// The span of whoever asks, as W3C Trace Context writes it (`traceparent`): kept with the turn and told to the
+    /// [`Observer`], and of no other effect. R: O1
+    pub trace_parent: Option<String>,
 }
 
 impl Throughline {

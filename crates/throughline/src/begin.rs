@@ -122,6 +122,7 @@ impl Throughline {
             results: agent.tool_call.results,
             user: request.user,
             keep_raw,
+            trace_parent: request.trace_parent,
             read_as,
         };
         Ok(Prepared { stored, history: of_conversation, upstreams })
@@ -181,7 +182,7 @@ impl Throughline {
         let clock = Clock::start();
         let calls = stored.calls()?;
         let setup = stored.setup_with(history);
-        let StoredTurn { start, user, keep_raw, .. } = stored;
+        let StoredTurn { start, user, keep_raw, trace_parent, .. } = stored;
         let id = start.turn_id.clone();
         let facts = TurnFacts {
             turn_id: id.clone(),
@@ -190,6 +191,8 @@ impl Throughline {
             user: user.clone(),
             agent: setup.agent.clone(),
             mode: setup.mode.clone(),
+            transfer: upstreams.iter().flatten().next().map(|client| client.upstream().transfer),
+            trace_parent,
             keep_raw,
         };
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use throughline_engine::{ConversationId, Event, FailureKind, MessageId, TurnId};
-use throughline_wire::Dialect;
+use throughline_wire::{Dialect, Transfer};
 
 /// Watches all turns of an application. Every method has a body that does nothing.
 pub trait Observer: Send + Sync {
@@ -16,13 +16,25 @@ pub trait Observer: Send + Sync {
         let _ = (turn, events);
     }
 
+    /// This process goes on with a turn that another one had begun: these events were in its log by then. Told once, before
+    /// anything else about the turn. Whoever counted them has done so already.
+    fn resumed(&self, turn: &TurnFacts, events: &[Event]) {
+        let _ = (turn, events);
+    }
+
+    /// Nothing more comes of this turn here: its last event is in the log, the log refuses it, another process has it, or this
+    /// one stops. Told once, whatever happened, so that nothing needs to be held for it any longer.
+    fn over(&self, turn: &TurnFacts) {
+        let _ = turn;
+    }
+
     /// A model call has come this far.
     fn model_call(&self, turn: &TurnFacts, call: &ModelCallFacts, moment: ModelMoment) {
         let _ = (turn, call, moment);
     }
 
     /// Bytes of a reply as they came, in order; only of turns that asked for it ([`KeepRaw`]). Together they are the body that
-    /// [`wire::StepDecoder`](crate::wire::StepDecoder) read.
+    /// [`wire::StepDecoder`](crate::wire::StepDecoder) read, but for the upstream's key and headers where it repeats them.
     fn raw(&self, turn: &TurnFacts, call: &ModelCallFacts, bytes: &[u8]) {
         let _ = (turn, call, bytes);
     }
@@ -43,6 +55,10 @@ pub struct TurnFacts {
     pub agent: String,
     /// `native`, `text` or `auto`.
     pub mode: String,
+    /// How replies of its first model are asked for; `None` = that model is not there any more.
+    pub transfer: Option<Transfer>,
+    /// The span of whoever asked for it: [`TurnRequest::trace_parent`](crate::TurnRequest::trace_parent).
+    pub trace_parent: Option<String>,
     /// Whether the bytes of its upstreams are told.
     pub keep_raw: KeepRaw,
 }

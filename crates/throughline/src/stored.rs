@@ -47,6 +47,9 @@ pub struct StoredTurn {
     /// Whether the raw bytes of its upstreams are given to the observer.
     #[serde(default)]
     pub keep_raw: KeepRaw,
+    /// The span of whoever asked for it, so that a process which goes on with it goes on with its trace, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<String>,
     /// How the replies of `setup.upstreams` are read, one for each; empty if nobody keeps their bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_as: Vec<ReadAs>,

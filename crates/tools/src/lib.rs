@@ -68,7 +68,7 @@ pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryE
 pub use schema::{
     Schema, SchemaError, SchemaFault, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX, Violation,
 };
-pub use secrets::{Redactor, SECRET_BYTES_MIN, Secrets};
+pub use secrets::{Redactor, SECRET_BYTES_MIN, Secrets, passwords_of};
 pub use throughline_engine::{Concurrency, Effect, Permission, Polling, ToolAnswer, ToolQuestion, Wants};
 pub use toggles::{Toggle, Toggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};

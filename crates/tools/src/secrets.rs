@@ -168,6 +168,20 @@ impl Redactor {
     }
 }
 
+/// The password of an address (`postgres://user:password@host/db`), as it stands there and as it is meant. R: R4
+pub fn passwords_of(address: &str) -> Vec<String> {
+    let Ok(url) = url::Url::parse(address) else { return Vec::new() };
+    let query = url.query_pairs().filter(|(name, _)| name.eq_ignore_ascii_case("password"));
+    let mut passwords: Vec<String> = query.map(|(_, value)| value.into_owned()).collect();
+    if let Some(written) = url.password() {
+        // As a form value: `%2B` is `+`, and a `+` stays one.
+        let meant = format!("p={}", written.replace('+', "%2B"));
+        passwords.extend(url::form_urlencoded::parse(meant.as_bytes()).map(|(_, value)| value.into_owned()));
+        passwords.push(written.to_owned());
+    }
+    passwords
+}
+
 /// How a secret may look in what a program or server says.
 fn forms_of(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];

@@ -31,7 +31,7 @@ pub fn api() -> Result<Proved> {
         Ok(folder) => folder,
         Err(why) => return Ok(Proved::Skipped(why)),
     };
-    let throughline = program::throughline()?;
+    let throughline = program::throughline_of_the_tests(&[])?;
     let serving = Serving::start(&throughline, &folder.join("server"), CONFIGURATION)?;
     let document = format!("http://{}/v1/openapi.json", serving.address);
     let key = format!("Authorization: Bearer {}", serving.key);

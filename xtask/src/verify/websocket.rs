@@ -9,7 +9,7 @@ use crate::program::{self, Program};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const PINS: &str = "clients/conformance/autobahn.txt";
 const AGENT: &str = "throughline";
@@ -31,10 +31,7 @@ pub fn websocket() -> Result<Proved> {
         Ok(folder) => folder,
         Err(why) => return Ok(Proved::Skipped(why)),
     };
-    let route = ["--package", "throughline-cli", "--bin", "throughline", "--features", "test-routes"];
-    // In a folder of its own, so that no program with that route stands where others look for one.
-    let target = folder.join("build").to_string_lossy().into_owned();
-    let throughline = program::build(&[&route[..], &["--target-dir", &target]].concat())?;
+    let throughline = with_the_route(&folder)?;
     let serving = Serving::start(&throughline, &folder.join("server"), "")?;
     let reports = folder.join("reports");
     let cases: Vec<String> = (1..=7).map(|class| format!("{class}.*")).collect();
@@ -57,6 +54,15 @@ pub fn websocket() -> Result<Proved> {
         bail!("Autobahn's suite ended with {}:\n{}{}", output.status, output.stdout, output.stderr);
     }
     judge(&reports)
+}
+
+/// The command with `/_echo`, in a folder of its own: where others look for one, there must be none with that route.
+fn with_the_route(folder: &Path) -> Result<PathBuf> {
+    let built = program::throughline_of_the_tests(&["test-routes"])?;
+    let own = folder.join("throughline");
+    fs::copy(&built, &own).with_context(|| format!("{} cannot be written", own.display()))?;
+    fs::remove_file(&built).with_context(|| format!("{} cannot be removed", built.display()))?;
+    Ok(own)
 }
 
 /// Counts how the cases ended.

@@ -46,6 +46,16 @@ pub fn no_store(error: &dyn fmt::Display) -> Failure {
     Failure::usage(format!("the store cannot be opened: {error}"), "", "")
 }
 
+/// Traces cannot be sent as the environment says.
+#[cfg(feature = "otel")]
+pub fn no_collector(why: &str) -> Failure {
+    Failure::usage(
+        format!("traces cannot be sent as the OTEL_EXPORTER_OTLP_… variables say: {why}"),
+        "",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 (OTLP over HTTP with protobuf), or unset it to send none",
+    )
+}
+
 /// A store that this program was built without.
 #[cfg(not(feature = "postgres"))]
 pub fn no_postgres() -> Failure {

@@ -7,6 +7,7 @@ pub mod place;
 mod reload;
 pub mod running;
 pub mod store;
+mod watching;
 
 use crate::args::Serve;
 use crate::data;
@@ -24,23 +25,23 @@ use throughline_server::gate::FirstKey;
 use throughline_server::hub::MERGE_AFTER;
 use throughline_server::kept_media::KeptMedia;
 use throughline_server::memories::CatalogMemories;
+use throughline_server::telemetry::Redaction;
 use throughline_server::telemetry::logs::{self, LogFormat};
-use throughline_server::telemetry::{self, CallHistory, Redaction, StoreFigures, Telemetry};
 use throughline_server::upkeep::Upkeep;
 use throughline_server::{AppState, Gate, Served, Server, router};
 use tokio_util::task::AbortOnDropHandle;
-
-/// How long the history of calls may take to be written when the server ends.
-const HISTORY_MAX: Duration = Duration::from_secs(2);
+use watching::Watching;
 
 /// Serves until somebody wants it to stop.
 pub async fn run(args: &Serve) -> Ended {
     let words = Words(Lang::of_environment());
     let terminal = Terminal::of_this_process();
     let settings = setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
-    let redaction = Arc::new(Redaction::new(secrets(&settings)));
+    let surroundings = setup::surroundings(&args.choice);
+    let redaction = Arc::new(Redaction::new(settings.secret_values(&surroundings)));
+    redaction.learn(setup::given_key(&args.choice));
     logs::install(LogFormat::Auto, redaction.clone());
-    let telemetry = Arc::new(Telemetry::new(redaction));
+    let watching = Watching::new(redaction.clone())?;
     // Before anything is opened or started: that the port is taken is the likeliest thing to go wrong.
     let bound = Server::bind(&settings.server).map_err(|error| messages::cannot_bind(&error))?;
     let kept = Kept::open(&settings.store).await?;
@@ -48,7 +49,7 @@ pub async fn run(args: &Serve) -> Ended {
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agents(&settings);
     let memories = Arc::new(CatalogMemories::new(kept.catalog()));
-    let (log, observer) = (kept.log(), telemetry.clone());
+    let (log, observer) = (kept.log(), watching.observer());
     let keep_raw = if stored.keep_raw == Switch::On { KeepRaw::Yes } else { KeepRaw::No };
     let inline_max = u64::from(server.limits.media_inline_bytes_max);
     let media = Arc::new(KeptMedia::new(kept.catalog(), blobs.clone(), inline_max));
@@ -64,8 +65,7 @@ pub async fn run(args: &Serve) -> Ended {
         builder.log(log)
     })
     .await?;
-    let (history, _history) = CallHistory::begin(kept.catalog(), kept.log(), telemetry.meter().clone());
-    telemetry.keep_history(history);
+    let watching = watching.begin(&kept);
     let upkeep = Upkeep {
         catalog: kept.catalog(),
         blobs: blobs.clone(),
@@ -76,9 +76,7 @@ pub async fn run(args: &Serve) -> Ended {
     let merge_after = (stored.merge == Switch::On).then_some(MERGE_AFTER);
     let state = AppState::merging(world.app.clone(), kept.catalog(), blobs, server.limits, merge_after)
         .rendering(server.render);
-    if let Some(history) = telemetry.history() {
-        state.hub.keep_history(history.clone());
-    }
+    let state = watching.of(&state, &kept);
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
         .hub
@@ -91,6 +89,11 @@ pub async fn run(args: &Serve) -> Ended {
         Auth::Off => FirstKey::There,
         Auth::Keys => gate.first_key(&key_file).await.map_err(|error| messages::no_first_key(&error))?,
     };
+    // The key of the first start is in a file that commands on this machine read, and nowhere else.
+    match &first {
+        FirstKey::Made(key) => redaction.learn([key.reveal()]),
+        FirstKey::There => redaction.learn(std::fs::read_to_string(&key_file).ok()),
+    }
     let note = Note::of(bound.scheme(), bound.address());
     let _noted = note.leave(&kept.folder).map_err(|error| messages::bad_data_folder(&kept.folder, &error))?;
     let wishes = crate::interrupt::wishes_in(terminal).map_err(|error| messages::no_signals(&error))?;
@@ -111,40 +114,28 @@ pub async fn run(args: &Serve) -> Ended {
     let _kept_up = AbortOnDropHandle::new(tokio::spawn(upkeep.run()));
     let tending = gate.clone();
     let _tending = AbortOnDropHandle::new(tokio::spawn(async move { tending.tend().await }));
-    let reloading =
-        reload::watch(args.clone(), terminal, world.app.clone(), gate.clone(), server.clone(), stored);
+    let reloading = reload::watch(
+        args.clone(),
+        terminal,
+        world.app.clone(),
+        gate.clone(),
+        redaction,
+        server.clone(),
+        stored,
+    );
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
     let (hub, time) = (state.hub.clone(), Duration::from_millis(server.drain_ms));
     let drain = async move {
         eprintln!("{}", words.draining(hub.turns_running(), time.as_secs()));
         hub.drain(time).await;
     };
-    let _upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.clone().upkeep()));
-    let routes = router(state).merge(telemetry::routes(telemetry.clone(), Some(figures(&kept))));
-    let served = bound.serve(gate.around(routes), wishes, drain).await;
+    let served = bound.serve(gate.around(router(state)), wishes, drain).await;
     world.app.stop().await;
-    if let Some(history) = telemetry.history() {
-        // A store that has failed will not take it, and the log has it all.
-        let _ = tokio::time::timeout(HISTORY_MAX, history.flushed()).await;
-    }
+    watching.finish().await;
     kept.store.close().await;
     Ok(match served {
         Served::Drained => Exit::Done,
         Served::AtOnce => Exit::Cancelled,
-    })
-}
-
-/// What the store says of itself at `/metrics`.
-fn figures(kept: &Kept) -> telemetry::Figures {
-    let store = kept.store.clone();
-    Arc::new(move || {
-        let figures = store.figures();
-        StoreFigures {
-            commits: figures.commits,
-            fsyncs: figures.fsyncs,
-            events: figures.events,
-            queue: figures.queue_jobs as u64,
-        }
     })
 }
 
@@ -161,10 +152,4 @@ fn agents(settings: &Settings) -> Vec<String> {
         format!("{name} → {}", model.unwrap_or_default())
     };
     names.into_iter().map(line).collect()
-}
-
-/// What must not stand in a log: the values of all variables that hold keys.
-fn secrets(settings: &Settings) -> Vec<String> {
-    let variables = settings.upstreams.values().filter_map(|upstream| upstream.key_variable());
-    variables.filter_map(|variable| std::env::var(variable).ok()).filter(|value| !value.is_empty()).collect()
 }

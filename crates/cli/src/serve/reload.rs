@@ -5,10 +5,12 @@ use crate::args::Serve;
 use crate::interrupt::Terminal;
 use crate::setup;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use throughline::Throughline;
 use throughline::config::{ServerSettings, Settings, StoreSettings};
 use throughline_server::Gate;
+use throughline_server::telemetry::Redaction;
 use tokio::sync::mpsc;
 
 /// How often the file is looked at.
@@ -20,6 +22,7 @@ pub async fn watch(
     terminal: Terminal,
     app: Throughline,
     gate: Gate,
+    redaction: Arc<Redaction>,
     server: ServerSettings,
     store: StoreSettings,
 ) {
@@ -40,7 +43,11 @@ pub async fn watch(
         }
         seen = now;
         match setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref()) {
-            Ok(settings) => take(settings, &app, &gate, &mut running).await,
+            Ok(settings) => {
+                // Before anything of it is used: from then on it can be said. What the one before held stays secret.
+                redaction.learn(settings.secret_values(&setup::surroundings(&args.choice)));
+                take(settings, &app, &gate, &mut running).await
+            }
             Err(failure) => {
                 tracing::error!("the new configuration is not taken, the one before stays\n{failure}")
             }

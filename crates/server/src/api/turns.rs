@@ -7,6 +7,7 @@ use crate::hub::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
 use crate::net::Connection;
 use crate::principal::Principal;
 use crate::state::AppState;
+use crate::telemetry::TraceParent;
 use crate::viewer::{From, message};
 use axum::Extension;
 use axum::extract::State;
@@ -153,7 +154,9 @@ pub struct Snapshot {
 /// With `Accept: text/event-stream` the answer is the turn's event stream itself, and `Location` names the turn. The same
 /// `Idempotency-Key` with the same body gives the same turn, for 24 hours.
 #[utoipa::path(post, path = "/v1/turns", tag = "turns", request_body = StartTurn,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to send again")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to send again"),
+        ("traceparent" = Option<String>, Header, description = "The span of whoever asks (W3C Trace Context): the turn's \
+            trace goes on from it. What cannot be read counts as none")),
     responses(
         (status = 201, description = "It runs", body = TurnStarted),
         (status = 200, description = "Its events, if they were asked for at once", content_type = "text/event-stream", body = String),
@@ -174,7 +177,8 @@ async fn start(
 ) -> Result<Response, ApiError> {
     let idempotency = idempotency(&headers, &text)?;
     let body: StartTurn = parse(&text)?;
-    let new = NewTurn { idempotency, ..new_turn(&state, &principal.user, body).await? };
+    let mut new = NewTurn { idempotency, ..new_turn(&state, &principal.user, body).await? };
+    new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
     let started = state.hub.start(&principal, new).await?;
     let location = format!("/v1/turns/{}", started.turn_id.as_str());
     if wants_events(&headers) {

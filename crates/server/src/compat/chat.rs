@@ -19,6 +19,7 @@ use crate::surface::chat_completions::request::{
     ApprovalWish, ChatRequest, DeclaredTool, Delivery, UploadedFile, files_wanted,
 };
 use crate::surface::chat_completions::{Head, Projection, Refusal};
+use crate::telemetry::TraceParent;
 use answer::Answer;
 use axum::Extension;
 use axum::extract::State;
@@ -84,7 +85,8 @@ async fn complete(
 
     let delivery = request.delivery;
     let model = request.model.clone();
-    let new = new_turn(&state, &agents, named, request)?;
+    let mut new = new_turn(&state, &agents, named, request)?;
+    new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
     let started = state.hub.start(&principal, new).await?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = Head { id, created: Timestamp::now().as_second(), model };

@@ -15,8 +15,8 @@ use throughline::config::ServerSettings;
 /// How long a browser may keep the answer to a preflight, in seconds.
 const PREFLIGHT_S: &str = "600";
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
-const REQUEST_HEADERS: &str =
-    "authorization, x-api-key, api-key, content-type, accept, last-event-id, idempotency-key, x-request-id";
+const REQUEST_HEADERS: &str = "authorization, x-api-key, api-key, content-type, accept, last-event-id, idempotency-key, \
+    x-request-id, traceparent";
 const RESPONSE_HEADERS: &str = "location, retry-after, x-request-id";
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -22,7 +22,7 @@ pub use start::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
 
 use crate::error::ApiError;
 use crate::principal::Principal;
-use crate::telemetry::CallHistory;
+use crate::telemetry::{CallHistory, Resumed as CameBack, Telemetry};
 use crate::viewer::{From, Viewer, Watchdog};
 use running::Running;
 use seats::Seats;
@@ -50,6 +50,7 @@ struct Inner {
     running: Mutex<HashMap<TurnId, Running>>,
     seats: Seats,
     watchdog: Watchdog,
+    telemetry: Measured,
     /// How long after its end the deltas of a turn are merged; `None` = never.
     merge_after: Option<Duration>,
     /// Turns that were open when the server started are running again, or have been ended truthfully.
@@ -63,6 +64,9 @@ struct Inner {
     /// One task for each turn, until everything about it is kept.
     tasks: TaskTracker,
 }
+
+/// Who counts viewers, once somebody does.
+pub(crate) type Measured = Arc<OnceLock<Arc<Telemetry>>>;
 
 /// Where a turn stands.
 #[derive(Clone, Debug)]
@@ -80,9 +84,10 @@ impl Hub {
         limits: ServerLimits,
         merge_after: Option<Duration>,
     ) -> Self {
-        let log = app.log().clone();
+        let (log, telemetry) = (app.log().clone(), Measured::default());
         Self(Arc::new(Inner {
-            watchdog: Watchdog::new(log.clone(), &limits),
+            watchdog: Watchdog::new(log.clone(), &limits, telemetry.clone()),
+            telemetry,
             app,
             log,
             catalog,
@@ -160,7 +165,28 @@ impl Hub {
         }
         let seat = self.seat(principal.counted_as(), turn)?;
         let (log, handed_over) = (inner.log.clone(), inner.handed_over.clone());
-        Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, seat).await
+        let opened = Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, seat).await;
+        let came_back = match (from, &opened) {
+            (From::After(0), _) => None,
+            (_, Err(error)) => (error.status == http::StatusCode::GONE).then_some(CameBack::Gone),
+            (From::Snapshot, Ok(_)) => Some(CameBack::Snapshot),
+            (From::After(_), Ok(viewer)) if viewer.begins_anew() => Some(CameBack::Resync),
+            (From::After(_), Ok(_)) => Some(CameBack::Continued),
+        };
+        if let (Some(telemetry), Some(came_back)) = (self.telemetry(), came_back) {
+            telemetry.meter().resumed(came_back);
+        }
+        opened
+    }
+
+    /// Tells this of viewers from now on. The first one counts.
+    pub(crate) fn measured(&self, telemetry: Arc<Telemetry>) {
+        let _ = self.0.telemetry.set(telemetry);
+    }
+
+    /// Who counts viewers.
+    pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
+        self.0.telemetry.get()
     }
 
     /// Sees to it that viewers which take nothing are cut.

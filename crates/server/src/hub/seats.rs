@@ -57,6 +57,9 @@ impl Hub {
         if let Some(running) = self.running().get_mut(turn) {
             running.viewers += 1;
         }
+        if let Some(telemetry) = self.telemetry() {
+            telemetry.meter().viewers(1);
+        }
         Ok(Seat { hub: self.clone(), who: who.to_owned(), turn: turn.clone() })
     }
 }
@@ -64,6 +67,9 @@ impl Hub {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.hub.0.seats.leave(&self.who);
+        if let Some(telemetry) = self.hub.telemetry() {
+            telemetry.meter().viewers(-1);
+        }
         let mut turns = self.hub.running();
         let Some(running) = turns.get_mut(&self.turn) else { return };
         running.viewers = running.viewers.saturating_sub(1);

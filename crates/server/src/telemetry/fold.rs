@@ -8,10 +8,10 @@ use super::measurement::{
 };
 use std::collections::{HashMap, HashSet};
 use throughline_engine::{
-    BlockStart, CallStatus, ConversationId, Event, EventKind, Millis, SessionStats, ToolResult, TurnStatus,
-    WaitReason,
+    BlockStart, CallStatus, ConversationId, Event, EventKind, Fault, Millis, SessionStats, ToolResult,
+    TurnStatus, WaitReason,
 };
-use throughline_wire::CallId;
+use throughline_wire::{CallId, FinishReason};
 
 /// `source` of tools that the provider runs itself.
 const HOSTED: &str = "upstream";
@@ -56,6 +56,8 @@ struct OpenStep {
     last: Millis,
     chunks: u32,
     written: u64,
+    /// What the events have said went wrong with it.
+    error: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -78,9 +80,9 @@ impl TelemetryFold {
 
     /// Takes the next event, which the log acknowledged at `acknowledged_at` (ms since 1970).
     pub fn absorb(&mut self, event: &Event, acknowledged_at: Millis, out: &mut Vec<Measurement>) {
+        self.began.get_or_insert(event.timestamp);
         match &event.kind {
             EventKind::StreamStart { conversation_id, agent, mode, .. } => {
-                self.began = Some(event.timestamp);
                 self.conversation.clone_from(conversation_id);
                 self.agent.clone_from(agent);
                 self.mode.clone_from(mode);
@@ -109,6 +111,7 @@ impl TelemetryFold {
                     last: event.timestamp,
                     chunks: 0,
                     written: 0,
+                    error: None,
                 });
             }
             EventKind::ContentDelta { text } | EventKind::Thinking { text } => {
@@ -125,17 +128,18 @@ impl TelemetryFold {
             EventKind::Problem { code, .. } if code == "leaked_call" && event.tool_id.is_none() => {
                 out.push(Measurement::CallJudged(Judgement::Missed));
             }
+            // A reply that breaks off shows its failure as a block of the step; the turn's own error comes behind its end.
+            EventKind::BlockStart(BlockStart::Error(fault)) => self.step_failed(fault, out),
             EventKind::Error(fault) => {
                 self.error = Some(fault.code.clone());
-                if self.step.is_some() {
-                    out.push(Measurement::UpstreamFailed { code: fault.code.clone() });
-                }
+                self.step_failed(fault, out);
             }
             EventKind::StepEnd { finish, usage, .. } => {
-                if let Some(step) = self.step.take() {
-                    let error = match (&self.error, finish) {
-                        (Some(code), _) => Some(code.clone()),
+                if let Some(mut step) = self.step.take() {
+                    let error = match (step.error.take(), finish) {
+                        (Some(code), _) => Some(code),
                         (None, None) => Some("interrupted".to_owned()),
+                        (None, Some(FinishReason::Error)) => Some("error".to_owned()),
                         (None, Some(_)) => None,
                     };
                     let figures =
@@ -164,7 +168,9 @@ impl TelemetryFold {
                 self.calls_seen += 1;
                 let hosted = source == HOSTED;
                 // A name that the model made up is no name of ours: it must not become a label.
-                let known = hosted || self.offered.contains(tool_name.as_str());
+                // A call in text may write the name in a way that stands for no tool: it has no source then.
+                let is_ours = !source.is_empty() && self.offered.contains(tool_name.as_str());
+                let known = hosted || is_ours;
                 let call = OpenCall {
                     step: event.step.unwrap_or_default(),
                     tool: known.then(|| tool_name.as_str().to_owned()),
@@ -256,6 +262,14 @@ impl TelemetryFold {
         }
     }
 
+    /// The model call that runs has failed for good.
+    fn step_failed(&mut self, fault: &Fault, out: &mut Vec<Measurement>) {
+        if let Some(step) = self.step.as_mut().filter(|step| step.error.is_none()) {
+            step.error = Some(fault.code.clone());
+            out.push(Measurement::UpstreamFailed { code: fault.code.clone() });
+        }
+    }
+
     fn failed(&mut self, code: &str, event: &Event, out: &mut Vec<Measurement>) {
         out.push(Measurement::UpstreamFailed { code: code.to_owned() });
         if let Some(step) = self.step.take() {
@@ -272,8 +286,8 @@ impl TelemetryFold {
     }
 
     fn end(&mut self, event: &Event, status: TurnStatus, out: &mut Vec<Measurement>) {
-        if let Some(step) = self.step.take() {
-            let error = self.error.clone().or_else(|| Some("interrupted".to_owned()));
+        if let Some(mut step) = self.step.take() {
+            let error = step.error.take().or_else(|| Some("interrupted".to_owned()));
             out.push(Measurement::StepEnded(Box::new(step.ended(event.timestamp, error))));
         }
         let stats = self.stats.take().unwrap_or_default();

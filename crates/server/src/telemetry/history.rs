@@ -3,7 +3,7 @@
 
 use super::calls::{CallChange, CallFold};
 use super::meter::Meter;
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use throughline_engine::{Event, TurnId};
@@ -16,6 +16,9 @@ use tokio_util::task::AbortOnDropHandle;
 pub const CALLS_WAITING_MAX: usize = 4_096;
 /// Bytes of upstreams that may wait to be written; of an answer that goes beyond, the beginning is kept.
 pub const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
+/// Answers with a hole that are remembered as such; the one known longest is forgotten first. They are forgotten with their
+/// turns, too, so that more would be that many model calls at once.
+pub const RAW_CUT_MAX: usize = 4_096;
 /// Rows of one write.
 const CALLS_PER_WRITE: usize = 256;
 /// Records read at once from the log.
@@ -49,7 +52,7 @@ struct Waiting {
     to_be_cut: VecDeque<(String, RawId)>,
     raw_bytes: usize,
     /// Answers that did not fit: nothing may follow the hole.
-    cut: HashSet<RawId>,
+    cut: VecDeque<RawId>,
     writing: bool,
     /// Turns, by user, of which rows are being written.
     in_hand: BTreeSet<(String, String)>,
@@ -104,8 +107,7 @@ impl CallHistory {
         }
         if waiting.raw_bytes + bytes.len() > RAW_BYTES_WAITING_MAX {
             tracing::warn!(turn_id = id.turn_id.as_str(), step = id.step, "raw_bytes_cut");
-            waiting.cut.insert(id.clone());
-            waiting.to_be_cut.push_back((user.to_owned(), id));
+            waiting.cut_off(user.to_owned(), id);
             drop(waiting);
             self.0.more.notify_one();
             return;
@@ -204,10 +206,7 @@ impl CallHistory {
                     let kept = catalog.append_raw(&user, &id, &bytes, now()).await;
                     // Of an answer nothing may follow a hole.
                     kept.map(|_| ()).map_err(|error| {
-                        let mut waiting = self.waiting();
-                        if waiting.cut.insert(id.clone()) {
-                            waiting.to_be_cut.push_back((user, id));
-                        }
+                        self.waiting().cut_off(user, id);
                         error.to_string()
                     })
                 }
@@ -255,6 +254,18 @@ impl Waiting {
         self.stale.contains(of)
             || self.in_hand.contains(of)
             || row.is_some_and(|((user, turn, _), _)| (user, turn) == (&of.0, &of.1))
+    }
+
+    /// Nothing more is kept of this answer, and it is to be written down that it was cut.
+    fn cut_off(&mut self, user: String, id: RawId) {
+        if self.cut.contains(&id) {
+            return;
+        }
+        if self.cut.len() >= RAW_CUT_MAX {
+            self.cut.pop_front();
+        }
+        self.cut.push_back(id.clone());
+        self.to_be_cut.push_back((user, id));
     }
 
     /// The next thing to write: rows of one user in one go.

@@ -39,25 +39,26 @@ pub enum LogFormat {
     Plain,
 }
 
-/// What of a turn is worth a line.
-pub fn record(turn: &TurnId, measurement: &Measurement) {
+/// What of a turn is worth a line; every line says which trace the turn is in.
+pub fn record(turn: &TurnId, trace: &str, measurement: &Measurement) {
     match measurement {
-        Measurement::CallDetected(call) => detected(turn, call),
-        Measurement::CallEnded(call) => executed(turn, call),
-        Measurement::StepEnded(step) => step_ended(turn, step),
+        Measurement::CallDetected(call) => detected(turn, trace, call),
+        Measurement::CallEnded(call) => executed(turn, trace, call),
+        Measurement::StepEnded(step) => step_ended(turn, trace, step),
         Measurement::UpstreamFailed { code } => {
-            tracing::warn!(turn_id = %turn, code = code.as_str(), "upstream_failed");
+            tracing::warn!(turn_id = %turn, trace_id = trace, code = code.as_str(), "upstream_failed");
         }
-        Measurement::TurnResumed => tracing::info!(turn_id = %turn, "turn_resumed"),
-        Measurement::TurnEnded(figures) => turn_ended(figures),
-        Measurement::TurnBegan => tracing::info!(turn_id = %turn, "turn_began"),
+        Measurement::TurnResumed => tracing::info!(turn_id = %turn, trace_id = trace, "turn_resumed"),
+        Measurement::TurnEnded(figures) => turn_ended(trace, figures),
+        Measurement::TurnBegan => tracing::info!(turn_id = %turn, trace_id = trace, "turn_began"),
         Measurement::Chosen(_) | Measurement::CallJudged(_) => {}
     }
 }
 
-fn detected(turn: &TurnId, call: &CallDetected) {
+fn detected(turn: &TurnId, trace: &str, call: &CallDetected) {
     tracing::info!(
         turn_id = %turn,
+        trace_id = trace,
         step = call.step,
         tool_id = %call.call,
         tool_name = call.tool.as_deref().unwrap_or("unknown"),
@@ -67,12 +68,13 @@ fn detected(turn: &TurnId, call: &CallDetected) {
     );
 }
 
-fn executed(turn: &TurnId, call: &CallFigures) {
+fn executed(turn: &TurnId, trace: &str, call: &CallFigures) {
     let name = call.tool.as_deref().unwrap_or("unknown");
     let (status, error) = (call_status(call.status), call.error.as_deref());
     match call.duration_ms {
         Some(ms) => tracing::info!(
             turn_id = %turn,
+        trace_id = trace,
             step = call.step,
             tool_id = %call.call,
             tool_name = name,
@@ -85,6 +87,7 @@ fn executed(turn: &TurnId, call: &CallFigures) {
         ),
         None => tracing::info!(
             turn_id = %turn,
+        trace_id = trace,
             step = call.step,
             tool_id = %call.call,
             tool_name = name,
@@ -95,10 +98,11 @@ fn executed(turn: &TurnId, call: &CallFigures) {
     }
 }
 
-fn step_ended(turn: &TurnId, step: &StepFigures) {
+fn step_ended(turn: &TurnId, trace: &str, step: &StepFigures) {
     let usage = step.usage.unwrap_or_default();
     tracing::debug!(
         turn_id = %turn,
+        trace_id = trace,
         step = step.step,
         attempt = step.attempt,
         upstream = step.upstream.as_str(),
@@ -112,9 +116,10 @@ fn step_ended(turn: &TurnId, step: &StepFigures) {
     );
 }
 
-fn turn_ended(turn: &TurnFigures) {
+fn turn_ended(trace: &str, turn: &TurnFigures) {
     tracing::info!(
         turn_id = %turn.turn,
+        trace_id = trace,
         conversation_id = turn.conversation.as_ref().map(|id| id.as_str()),
         agent = turn.agent.as_str(),
         mode = turn.mode.as_str(),

@@ -19,10 +19,11 @@ mod recorder;
 mod redaction;
 mod rollback;
 mod routes;
+mod trace_context;
 
 pub use calls::{CallChange, CallFold};
 pub use fold::{Content, TelemetryFold};
-pub use history::{CALLS_WAITING_MAX, CallHistory, RAW_BYTES_WAITING_MAX, Writer, rows_of};
+pub use history::{CALLS_WAITING_MAX, CallHistory, RAW_BYTES_WAITING_MAX, RAW_CUT_MAX, Writer, rows_of};
 pub use logs::LogFormat;
 pub use measurement::{
     CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
@@ -33,4 +34,6 @@ pub use otlp::Otlp;
 pub use recorder::Telemetry;
 pub use redaction::Redaction;
 pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, Choices, Delivery, Rollback};
-pub use routes::{FRAMES_PER_SECOND_MAX, Figures, routes};
+pub(crate) use routes::routes;
+pub use routes::{FRAMES_PER_SECOND_MAX, Figures};
+pub use trace_context::{TraceContext, TraceParent};

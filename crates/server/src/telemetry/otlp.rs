@@ -4,21 +4,28 @@
 //! there, for want of a runtime. R: O1
 
 use super::redaction::Redaction;
+use super::trace_context::TraceParent;
 use super::traces::{SpanKind, SpanRecord, TraceSink, TurnTrace, Value};
 use opentelemetry::trace::{
-    Span as _, SpanBuilder, SpanKind as OtelKind, Status, TraceContextExt, Tracer as _, TracerProvider,
+    Span as _, SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt, TraceFlags,
+    TraceId, TraceState, Tracer as _, TracerProvider,
 };
 use opentelemetry::{Array, Context, KeyValue, StringValue};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer, SdkTracerProvider};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What this service is called where `OTEL_SERVICE_NAME` says nothing.
 const SERVICE: &str = "throughline";
 
-/// The way to a collector. Dropping it sends what is left.
+/// Most bytes of an error in a span's status: the rest is left out.
+const ERROR_BYTES_MAX: usize = 1_024;
+
+/// The way to a collector. Spans wait in a queue of the exporter (`OTEL_BSP_MAX_QUEUE_SIZE`, 2,048 unless it says otherwise) and are
+/// sent from a thread of its own: what does not fit is dropped and complained about, and no turn ever waits.
 pub struct Otlp {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
@@ -32,6 +39,10 @@ impl Otlp {
     /// # Errors
     /// What is wrong with the address or the variables, in words.
     pub fn new(endpoint: Option<String>, redaction: Arc<Redaction>) -> Result<Self, String> {
+        // A program that has chosen its cryptography keeps it, also one that does so at this very moment.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
         // A blocking client makes and drops a runtime of its own, which must not happen within another one.
         let built = std::thread::spawn(move || -> Result<SdkTracerProvider, String> {
             let builder = SpanExporter::builder().with_http();
@@ -45,19 +56,34 @@ impl Otlp {
                 .with_service_name(service)
                 .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
                 .build();
-            Ok(SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build())
+            let builder =
+                SdkTracerProvider::builder().with_resource(resource).with_id_generator(Ids::default());
+            Ok(builder.with_batch_exporter(exporter).build())
         });
         let provider = built.join().map_err(|_| "the exporter panicked".to_owned())??;
         let tracer = provider.tracer(SERVICE);
         Ok(Self { provider, tracer, redaction })
     }
 
-    /// Sends what is left; blocks until it is sent or given up. Not for a thread of the runtime.
-    ///
-    /// # Errors
-    /// What the collector or the network said.
-    pub fn flush(&self) -> Result<(), String> {
-        self.provider.force_flush().map_err(|error| error.to_string())
+    /// Sends what has gathered, and waits until that is done or given up.
+    pub async fn flush(&self) {
+        let provider = self.provider.clone();
+        // What goes wrong the exporter says by itself.
+        let _ = tokio::task::spawn_blocking(move || provider.force_flush()).await;
+    }
+
+    /// Sends what is left and takes no more. A collector that does not answer within this time does without.
+    pub async fn finish(&self, within: Duration) {
+        let provider = self.provider.clone();
+        // Sends over a blocking client, which a thread of the runtime must not wait for.
+        let (sent, waiting) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            // What goes wrong the exporter says by itself.
+            let _ = provider.shutdown_with_timeout(within);
+            // Nobody waits any more: the time was over.
+            let _ = sent.send(());
+        });
+        let _ = tokio::time::timeout(within, waiting).await;
     }
 
     fn span(&self, record: SpanRecord, parent: &Context) -> opentelemetry_sdk::trace::Span {
@@ -72,7 +98,8 @@ impl Otlp {
             .with_attributes(attributes.collect::<Vec<_>>());
         let mut span = self.tracer.build_with_context(builder, parent);
         if let Some(error) = record.error {
-            span.set_status(Status::error(self.redaction.redact(&error).into_owned()));
+            let error = self.redaction.redact(&error).into_owned();
+            span.set_status(Status::error(error[..error.floor_char_boundary(ERROR_BYTES_MAX)].to_owned()));
         }
         span
     }
@@ -90,10 +117,33 @@ impl Otlp {
     }
 }
 
+impl Drop for Otlp {
+    /// Whoever has not [finished](Otlp::finish) does not wait either: the thread that drops it may be one of a runtime.
+    fn drop(&mut self) {
+        let provider = self.provider.clone();
+        std::thread::spawn(move || provider.shutdown());
+    }
+}
+
 impl TraceSink for Otlp {
     fn export(&self, trace: TurnTrace) {
         let end = time(trace.root.end);
-        let mut root = self.span(trace.root, &Context::new());
+        let above = match trace.context.parent {
+            Some(TraceParent { trace_id, span_id, flags }) => {
+                Context::new().with_remote_span_context(SpanContext::new(
+                    TraceId::from(trace_id),
+                    SpanId::from(span_id),
+                    TraceFlags::new(flags),
+                    true,
+                    TraceState::default(),
+                ))
+            }
+            None => {
+                NEXT_TRACE.set(Some(TraceId::from(trace.context.trace_id)));
+                Context::new()
+            }
+        };
+        let mut root = self.span(trace.root, &above);
         let parent = Context::new().with_remote_span_context(root.span_context().clone());
         for child in trace.children {
             let end = time(child.end);
@@ -103,13 +153,22 @@ impl TraceSink for Otlp {
     }
 }
 
-impl Drop for Otlp {
-    fn drop(&mut self) {
-        let provider = self.provider.clone();
-        // Sends over a blocking client, which a thread of the runtime must not wait for.
-        let sent = std::thread::spawn(move || provider.shutdown());
-        // A collector that cannot be reached has been complained about by the processor itself.
-        let _ = sent.join();
+thread_local! {
+    /// The trace that the next span without a parent begins. Set and taken within one call on one thread.
+    static NEXT_TRACE: Cell<Option<TraceId>> = const { Cell::new(None) };
+}
+
+/// Ids of spans, and of traces that nobody has named.
+#[derive(Debug, Default)]
+struct Ids(RandomIdGenerator);
+
+impl IdGenerator for Ids {
+    fn new_trace_id(&self) -> TraceId {
+        NEXT_TRACE.take().unwrap_or_else(|| self.0.new_trace_id())
+    }
+
+    fn new_span_id(&self) -> SpanId {
+        self.0.new_span_id()
     }
 }
 

@@ -7,14 +7,16 @@ use super::logs;
 use super::measurement::Measurement;
 use super::meter::Meter;
 use super::redaction::Redaction;
-use super::rollback::{Choices, Delivery};
+use super::rollback::{Choices, Delivery, Rollback};
+use super::trace_context::TraceContext;
 use super::traces::{TraceFold, TraceSink};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use throughline::{ModelCallFacts, Observer, TurnFacts};
-use throughline_engine::{Event, EventKind, TurnId};
+use throughline_engine::{Event, TurnId};
 use throughline_store::catalog::RawId;
+use throughline_wire::Transfer;
 
 /// How often histograms are taken up: until then they grow with every observation.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -26,17 +28,40 @@ pub struct Telemetry {
     content: Content,
     turns: Mutex<HashMap<TurnId, Arc<Mutex<Watched>>>>,
     choices: Mutex<Choices>,
-    /// Upstreams that are asked for whole replies.
-    whole: HashSet<String>,
     traces: Option<Arc<dyn TraceSink>>,
     history: OnceLock<CallHistory>,
 }
 
-#[derive(Default)]
+/// What is held of a turn until it is over here.
 struct Watched {
     fold: TelemetryFold,
     calls: CallFold,
     trace: TraceFold,
+    trace_id: String,
+    delivery: Delivery,
+}
+
+impl Watched {
+    fn new(turn: &TurnFacts, content: Content) -> Self {
+        let context = TraceContext::of(&turn.turn_id, turn.trace_parent.as_deref());
+        Self {
+            fold: TelemetryFold::new(content),
+            calls: CallFold::default(),
+            trace: TraceFold::new(context),
+            trace_id: context.trace_id(),
+            delivery: match turn.transfer {
+                Some(Transfer::Whole) => Delivery::Whole,
+                Some(Transfer::Stream) | None => Delivery::Streamed,
+            },
+        }
+    }
+}
+
+impl Default for Telemetry {
+    /// Of a process without secrets.
+    fn default() -> Self {
+        Self::new(Arc::default())
+    }
 }
 
 impl Telemetry {
@@ -48,7 +73,6 @@ impl Telemetry {
             content: Content::LeftOut,
             turns: Mutex::default(),
             choices: Mutex::default(),
-            whole: HashSet::new(),
             traces: None,
             history: OnceLock::new(),
         }
@@ -58,12 +82,6 @@ impl Telemetry {
     #[must_use]
     pub fn traces(self, sink: Arc<dyn TraceSink>, content: Content) -> Self {
         Self { traces: Some(sink), content, ..self }
-    }
-
-    /// These upstreams are asked for whole replies; all others stream.
-    #[must_use]
-    pub fn whole_replies(self, upstreams: impl IntoIterator<Item = String>) -> Self {
-        Self { whole: upstreams.into_iter().collect(), ..self }
     }
 
     /// The history of tool calls, once there is a store. The first one counts.
@@ -100,74 +118,89 @@ impl Telemetry {
         }
     }
 
-    /// Nothing more will come of this turn, though its last event has not: its log refused, or another process has it.
-    pub fn forget(&self, turn: &TurnId) {
-        let mut turns = self.turns();
-        turns.remove(turn);
-        self.meter.active_turns(turns.len());
-    }
-
     fn turns(&self) -> MutexGuard<'_, HashMap<TurnId, Arc<Mutex<Watched>>>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn watched(&self, turn: &TurnId) -> Arc<Mutex<Watched>> {
+    /// How many turns are held in memory.
+    pub fn turns_held(&self) -> usize {
+        self.turns().len()
+    }
+
+    fn watched(&self, turn: &TurnFacts) -> Arc<Mutex<Watched>> {
         let mut turns = self.turns();
-        if let Some(watched) = turns.get(turn) {
+        if let Some(watched) = turns.get(&turn.turn_id) {
             return watched.clone();
         }
-        let watched = Watched { fold: TelemetryFold::new(self.content), ..Watched::default() };
-        let watched = Arc::new(Mutex::new(watched));
-        turns.insert(turn.clone(), watched.clone());
+        let watched = Arc::new(Mutex::new(Watched::new(turn, self.content)));
+        turns.insert(turn.turn_id.clone(), watched.clone());
         self.meter.active_turns(turns.len());
         watched
     }
 
-    fn found(&self, turn: &TurnId, measurement: &Measurement, trace: &mut TraceFold) {
+    fn found(&self, turn: &TurnId, measurement: &Measurement, watched: &mut Watched) {
         self.meter.record(measurement);
-        logs::record(turn, measurement);
-        if let Measurement::Chosen(chosen) = measurement {
-            let upstream = chosen.model.split('/').next().unwrap_or_default();
-            let whole = self.whole.contains(upstream);
-            let delivery = if whole { Delivery::Whole } else { Delivery::Streamed };
-            let changes =
-                self.choices.lock().unwrap_or_else(PoisonError::into_inner).absorb(chosen.clone(), delivery);
-            for change in changes {
-                self.meter.rollback(change);
-            }
+        logs::record(turn, &watched.trace_id, measurement);
+        for change in self.chosen(measurement, watched.delivery) {
+            self.meter.rollback(change);
         }
         if let Some(sink) = &self.traces
-            && let Some(finished) = trace.absorb(measurement)
+            && let Some(finished) = watched.trace.absorb(measurement)
         {
             sink.export(finished);
         }
     }
+
+    /// What a user's choice changes within its conversation.
+    fn chosen(&self, measurement: &Measurement, delivery: Delivery) -> Vec<Rollback> {
+        let Measurement::Chosen(chosen) = measurement else { return Vec::new() };
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).absorb(chosen.clone(), delivery)
+    }
 }
 
 impl Observer for Telemetry {
-    fn logged(&self, turn: &TurnFacts, events: &[Event]) {
-        let watched = self.watched(&turn.turn_id);
+    fn resumed(&self, turn: &TurnFacts, events: &[Event]) {
+        let watched = self.watched(turn);
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let Watched { fold, calls, trace } = &mut *watched;
+        let mut found = Vec::new();
+        for event in events {
+            // How long it took until they were seen is not known any more.
+            watched.fold.absorb(event, event.timestamp, &mut found);
+            watched.calls.absorb(event);
+        }
+        for measurement in &found {
+            // The process before has counted and logged it; the turn's trace and the next choice go on from it.
+            self.chosen(measurement, watched.delivery);
+            if self.traces.is_some() {
+                watched.trace.absorb(measurement);
+            }
+        }
+    }
+
+    fn logged(&self, turn: &TurnFacts, events: &[Event]) {
+        let watched = self.watched(turn);
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         let (acknowledged_at, mut found) = (now(), Vec::new());
         for event in events {
-            fold.absorb(event, acknowledged_at, &mut found);
+            watched.fold.absorb(event, acknowledged_at, &mut found);
             if let (Some(history), Some(user)) = (self.history.get(), &turn.user)
-                && let Some(change) = calls.absorb(event)
+                && let Some(change) = watched.calls.absorb(event)
             {
                 history.changed(user, &turn.turn_id, change);
             }
         }
         for measurement in &found {
-            self.found(&turn.turn_id, measurement, trace);
+            self.found(&turn.turn_id, measurement, &mut watched);
         }
-        if events.last().is_some_and(|event| matches!(event.kind, EventKind::StreamEnd { .. })) {
-            let mut turns = self.turns();
-            turns.remove(&turn.turn_id);
-            self.meter.active_turns(turns.len());
-            if let Some(history) = self.history.get() {
-                history.turn_ended(&turn.turn_id);
-            }
+    }
+
+    fn over(&self, turn: &TurnFacts) {
+        let mut turns = self.turns();
+        turns.remove(&turn.turn_id);
+        self.meter.active_turns(turns.len());
+        drop(turns);
+        if let Some(history) = self.history.get() {
+            history.turn_ended(&turn.turn_id);
         }
     }
 

@@ -34,7 +34,11 @@ impl Redaction {
     pub fn learn(&self, values: impl IntoIterator<Item = String>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.values.len();
-        known.values.extend(values);
+        for value in values {
+            if !known.values.contains(&value) {
+                known.values.push(value);
+            }
+        }
         if known.values.len() > before {
             known.secrets = Secrets::new(&known.values);
         }

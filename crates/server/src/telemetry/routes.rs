@@ -1,17 +1,18 @@
 //! `GET /metrics`, and `POST /v1/telemetry/frames` for what only the page can see. R: O1
 
 use super::meter::StoreFigures;
-use super::recorder::Telemetry;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorBody};
 use crate::extract::Json;
 use crate::principal::{Principal, Scope};
-use axum::Router;
+use crate::state::AppState;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// Frames that a screen can show in a second: more late ones are not believed.
 pub const FRAMES_PER_SECOND_MAX: u64 = 60;
@@ -23,30 +24,27 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// What the store says of itself, when somebody looks.
 pub type Figures = Arc<dyn Fn() -> StoreFigures + Send + Sync>;
 
-#[derive(Clone)]
-struct Told {
-    telemetry: Arc<Telemetry>,
-    store: Option<Figures>,
+/// `/metrics` and `/v1/telemetry/frames`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(metrics)).routes(routes!(frames))
 }
 
-/// The routes, to be merged into a server's own behind its gate.
-pub fn routes(telemetry: Arc<Telemetry>, store: Option<Figures>) -> Router {
-    Router::new()
-        .route("/metrics", get(metrics))
-        .route("/v1/telemetry/frames", post(frames))
-        .with_state(Told { telemetry, store })
-}
-
-async fn metrics(principal: Principal, State(told): State<Told>) -> Result<Response, ApiError> {
+/// How well things go, for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "server", responses(
+    (status = 200, description = "The text format, version 0.0.4", content_type = "text/plain", body = String),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+))]
+async fn metrics(principal: Principal, State(state): State<AppState>) -> Result<Response, ApiError> {
     principal.need(Scope::Admin)?;
-    if let Some(store) = &told.store {
-        told.telemetry.meter().store(store());
+    let meter = state.telemetry.meter();
+    if let Some(figures) = &state.figures {
+        meter.store(figures());
     }
-    Ok(([(header::CONTENT_TYPE, PROMETHEUS)], told.telemetry.meter().render()).into_response())
+    Ok(([(header::CONTENT_TYPE, PROMETHEUS)], meter.render()).into_response())
 }
 
 /// What a page reports about its own drawing.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FramesSeen {
     /// Frames that came late.
@@ -55,14 +53,19 @@ struct FramesSeen {
     window_ms: u64,
 }
 
+/// Report frames that a page has drawn late.
+#[utoipa::path(post, path = "/v1/telemetry/frames", tag = "server", request_body = FramesSeen, responses(
+    (status = 204, description = "Counted, as far as it can be believed"),
+    (status = 400, description = "It is no such report", body = ErrorBody),
+))]
 async fn frames(
     principal: Principal,
-    State(told): State<Told>,
+    State(state): State<AppState>,
     Json(seen): Json<FramesSeen>,
 ) -> Result<StatusCode, ApiError> {
     principal.need(Scope::Chat)?;
     let window_ms = seen.window_ms.min(WINDOW_MS_MAX);
     let believable = window_ms.saturating_mul(FRAMES_PER_SECOND_MAX) / 1_000;
-    told.telemetry.meter().jank_frames(seen.jank_frames.min(believable));
+    state.telemetry.meter().jank_frames(seen.jank_frames.min(believable));
     Ok(StatusCode::NO_CONTENT)
 }

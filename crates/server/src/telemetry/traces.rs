@@ -6,11 +6,14 @@
 use super::measurement::{CallFigures, Measurement, StepFigures, TurnFigures};
 use super::meter::{call_error, call_status, turn_status};
 use super::names::{self, attribute};
+use super::trace_context::TraceContext;
 use throughline_engine::{Millis, TurnStatus};
 use throughline_wire::Usage;
 
 /// Spans of one turn; what comes beyond them is left out of its trace.
 pub const SPANS_PER_TURN_MAX: usize = 1_000;
+/// Bytes of what a tool is given or says in a span; the rest is left out.
+pub const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// Where spans go.
 pub trait TraceSink: Send + Sync {
@@ -21,6 +24,8 @@ pub trait TraceSink: Send + Sync {
 /// A turn as spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnTrace {
+    /// Which trace, and below what.
+    pub context: TraceContext,
     /// `invoke_agent`.
     pub root: SpanRecord,
     /// `chat` and `execute_tool`, in the order in which they ended; all are children of the root.
@@ -69,10 +74,16 @@ pub enum Value {
 /// Gathers the spans of one turn.
 #[derive(Clone, Debug, Default)]
 pub struct TraceFold {
+    context: TraceContext,
     children: Vec<SpanRecord>,
 }
 
 impl TraceFold {
+    /// Of a turn that stands there.
+    pub fn new(context: TraceContext) -> Self {
+        Self { context, children: Vec::new() }
+    }
+
     /// Takes a finding; gives the trace with the last one.
     pub fn absorb(&mut self, measurement: &Measurement) -> Option<TurnTrace> {
         let child = match measurement {
@@ -84,6 +95,7 @@ impl TraceFold {
             },
             Measurement::TurnEnded(turn) => {
                 return Some(TurnTrace {
+                    context: self.context,
                     root: invoke_agent(turn),
                     children: std::mem::take(&mut self.children),
                 });
@@ -99,6 +111,11 @@ impl TraceFold {
 
 fn text(value: impl Into<String>) -> Value {
     Value::Text(value.into())
+}
+
+/// As much of a text as a span holds, in whole characters.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(CONTENT_BYTES_MAX)]
 }
 
 fn invoke_agent(turn: &TurnFigures) -> SpanRecord {
@@ -157,8 +174,8 @@ fn execute_tool(call: &CallFigures, started: Millis) -> SpanRecord {
         attributes.push((attribute::MCP_METHOD, text("tools/call")));
     }
     if let Some(content) = &call.content {
-        attributes.push((attribute::ARGUMENTS, text(&content.arguments)));
-        attributes.push((attribute::RESULT, text(&content.output)));
+        attributes.push((attribute::ARGUMENTS, text(beginning(&content.arguments))));
+        attributes.push((attribute::RESULT, text(beginning(&content.output))));
     }
     let error = call_error(call).map(ToOwned::to_owned);
     span(format!("execute_tool {tool}"), SpanKind::Internal, (started, call.ended_at), attributes, error)

@@ -155,6 +155,11 @@ impl Viewer {
         self.ended
     }
 
+    /// Whether it begins with a `resync`.
+    pub(crate) fn begins_anew(&self) -> bool {
+        self.begins == Begins::WithResync
+    }
+
     /// What comes next; `None` behind the last event, and when the server is about to stop: see
     /// [`has_ended`](Self::has_ended). Dropping the future loses nothing.
     ///

@@ -3,6 +3,7 @@
 //!
 //! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
 
+use crate::hub::Measured;
 use crate::net::Cut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -31,6 +32,7 @@ struct Shared {
     began: Instant,
     bytes_max: u64,
     time_max: Duration,
+    telemetry: Measured,
 }
 
 /// What one viewer has taken, as its stream tells it.
@@ -69,13 +71,14 @@ impl Meter {
 }
 
 impl Watchdog {
-    pub(crate) fn new(log: Arc<dyn Log>, limits: &ServerLimits) -> Self {
+    pub(crate) fn new(log: Arc<dyn Log>, limits: &ServerLimits, telemetry: Measured) -> Self {
         let shared = Shared {
             log,
             meters: Mutex::default(),
             began: Instant::now(),
             bytes_max: limits.behind_bytes_max,
             time_max: Duration::from_millis(limits.behind_ms_max),
+            telemetry,
         };
         Self { shared: Arc::new(shared), started: AtomicBool::new(false) }
     }
@@ -100,7 +103,7 @@ impl Shared {
     }
 
     async fn look_at(&self, meter: &Meter) {
-        let Some(untaken) = meter.untaken_for() else { return };
+        let Some(untaken) = meter.untaken_for().filter(|_| !meter.is_cut()) else { return };
         let too_slow =
             untaken > self.time_max || (untaken > SUSPECT_AFTER && self.is_too_far_behind(meter).await);
         if too_slow {
@@ -110,6 +113,9 @@ impl Shared {
                 "a viewer that takes nothing is cut"
             );
             meter.cut.now();
+            if let Some(telemetry) = self.telemetry.get() {
+                telemetry.meter().dropped();
+            }
         }
     }
 

@@ -133,6 +133,8 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/healthz", Everybodys),
         ("GET", "/readyz", Everybodys),
         ("GET", "/v1/openapi.json", Everybodys),
+        ("GET", "/metrics", Everybodys),
+        ("POST", "/v1/telemetry/frames", Everybodys),
         ("GET", "/v1/upstreams", Everybodys),
         ("GET", "/v1/keys", Elsewhere("crates/server/tests/gate.rs")),
         ("POST", "/v1/keys", Elsewhere("crates/server/tests/gate.rs")),

@@ -28,6 +28,7 @@ use throughline::wire::Dialect;
 use throughline::{Approval, Builder, Throughline, Upstream};
 use throughline_server::kept_media::KeptMedia;
 use throughline_server::memories::CatalogMemories;
+use throughline_server::telemetry::{Figures, StoreFigures, Telemetry};
 use throughline_server::{AppState, Principal, Server, router};
 use throughline_store::postgres::{PostgresSettings, PostgresStore};
 use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore};
@@ -41,6 +42,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 type Build = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
 
+/// Makes what watches the turns of one process.
+type Watch = Arc<dyn Fn() -> Telemetry + Send + Sync>;
+
 /// A running server.
 pub struct TestServer {
     /// Where it listens.
@@ -53,6 +57,7 @@ pub struct TestServer {
     /// The database that its turns are in; `None` = a file of the folder.
     database: Option<String>,
     build: Build,
+    watch: Watch,
     limits: ServerLimits,
     /// It has a runtime of its own, which ends with everything in it, as a process does.
     runtime: Process,
@@ -82,7 +87,7 @@ impl TestServer {
         build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
         limits: ServerLimits,
     ) -> Self {
-        Self::start_in(None, model, build, limits).await
+        Self::start_watched(model, build, limits, Telemetry::default).await
     }
 
     /// The same with its turns in this database of PostgreSQL.
@@ -92,22 +97,41 @@ impl TestServer {
         build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
         limits: ServerLimits,
     ) -> Self {
+        Self::start_wholly(database, model, Arc::new(build), limits, Arc::new(Telemetry::default)).await
+    }
+
+    /// The same in a file, and this watches its turns.
+    pub async fn start_watched(
+        model: impl Model,
+        build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
+        limits: ServerLimits,
+        watch: impl Fn() -> Telemetry + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_wholly(None, model, Arc::new(build), limits, Arc::new(watch)).await
+    }
+
+    async fn start_wholly(
+        database: Option<String>,
+        model: impl Model,
+        build: Build,
+        limits: ServerLimits,
+        watch: Watch,
+    ) -> Self {
         let upstream = testkit::Upstream::start(model).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let build: Build = Arc::new(build);
         let (runtime, address, state, wish) =
-            begin(dir.path(), database.as_deref(), &upstream, &build, limits).await;
-        Self { address, upstream, state, dir, database, build, limits, runtime, wish }
+            begin(dir.path(), database.as_deref(), &upstream, &build, &watch, limits).await;
+        Self { address, upstream, state, dir, database, build, watch, limits, runtime, wish }
     }
 
     /// Ends it as `kill -9` does, and starts another one on the same store, at another address.
     pub async fn restart(mut self) -> Self {
         self.runtime.end();
-        let Self { upstream, state, dir, database, build, limits, .. } = self;
+        let Self { upstream, state, dir, database, build, watch, limits, .. } = self;
         drop(state);
         let (runtime, address, state, wish) =
-            begin(dir.path(), database.as_deref(), &upstream, &build, limits).await;
-        Self { address, upstream, state, dir, database, build, limits, runtime, wish }
+            begin(dir.path(), database.as_deref(), &upstream, &build, &watch, limits).await;
+        Self { address, upstream, state, dir, database, build, watch, limits, runtime, wish }
     }
 
     /// Asks it to stop, with so much time for its turns.
@@ -198,21 +222,30 @@ async fn begin(
     database: Option<&str>,
     upstream: &UpstreamHandle,
     build: &Build,
+    watch: &Watch,
     limits: ServerLimits,
 ) -> (Process, SocketAddr, AppState, mpsc::Sender<()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::Dialect::OpenaiChat));
     let (dir, database, build, at) =
         (dir.to_owned(), database.map(str::to_owned), build.clone(), at.unwrap());
+    let telemetry = Arc::new(watch());
     let (wish, wishes) = mpsc::channel(2);
     let begun = runtime.spawn(async move {
-        let (log, catalog) = match &database {
-            None => both(opened(&dir.join("test.db")).await),
-            Some(url) => both(PostgresStore::open(url, PostgresSettings::default()).await.unwrap()),
+        let (log, catalog, figures) = match &database {
+            None => {
+                let store = opened(&dir.join("test.db")).await;
+                all_of(store.clone(), move || store.figures())
+            }
+            Some(url) => {
+                let store = PostgresStore::open(url, PostgresSettings::default()).await.unwrap();
+                all_of(store.clone(), move || store.figures())
+            }
         };
         let blobs = BlobFolder::open(dir.join("blobs"), BlobLimits::default()).await.unwrap();
         let builder = Throughline::builder()
             .upstream(at)
+            .observer(telemetry.clone())
             .model("m")
             .log(log)
             .media(Arc::new(KeptMedia::new(
@@ -238,7 +271,7 @@ async fn begin(
             .limits(TurnLimits { cancel_grace_ms: 1_000, ..TurnLimits::default() })
             .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
         let app = build(builder).build().unwrap();
-        let state = AppState::new(app, catalog, blobs, limits);
+        let state = AppState::new(app, catalog, blobs, limits).measured(telemetry, Some(figures));
         state.hub.resume_open().await.unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let bound = Server::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
@@ -251,9 +284,17 @@ async fn begin(
     (Process(Some(runtime)), address, state, wish)
 }
 
-/// One store in its two parts.
-fn both(store: impl Log + Catalog + Clone + 'static) -> (Arc<dyn Log>, Arc<dyn Catalog>) {
-    (Arc::new(store.clone()), Arc::new(store))
+/// One store in its parts.
+fn all_of(
+    store: impl Log + Catalog + Clone + 'static,
+    figures: impl Fn() -> throughline_store::Figures + Send + Sync + 'static,
+) -> (Arc<dyn Log>, Arc<dyn Catalog>, Figures) {
+    let figures = move || {
+        let now = figures();
+        let queue = now.queue_jobs as u64;
+        StoreFigures { commits: now.commits, fsyncs: now.fsyncs, events: now.events, queue }
+    };
+    (Arc::new(store.clone()), Arc::new(store), Arc::new(figures))
 }
 
 /// Until it is stopped.

@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use super::file::{
     AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
 };
-use super::serving::{self, ServerSettings, StoreSettings};
+use super::serving::{self, ServerSettings, StoreAt, StoreSettings};
 use super::sources::SourceSettings;
 use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
 use crate::known;
@@ -14,7 +14,8 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use throughline_engine::{Execution, StartRule, UpstreamChoice};
 use throughline_tools::mcp::McpSettingError;
-use throughline_tools::{Toggle, Toggles};
+use throughline_tools::process::Surroundings;
+use throughline_tools::{Toggle, Toggles, passwords_of};
 use throughline_wire::{Dialect, Settings as Sampling, Transfer};
 use toml::Spanned;
 
@@ -89,6 +90,17 @@ impl Settings {
         let is_demo = |choice: &UpstreamChoice| choice.name == DEMO;
         self.agents.values().any(|agent| agent.models.iter().any(is_demo))
             && !self.upstreams.contains_key(DEMO)
+    }
+
+    /// Every value that nobody may see: keys and headers of upstreams, what tools and their servers are given, passwords in
+    /// addresses. What a program that serves takes out of everything that leaves it. R: R4
+    pub fn secret_values(&self, surroundings: &Surroundings) -> Vec<String> {
+        let mut values: Vec<String> = self.upstreams.values().flat_map(Upstream::secrets).collect();
+        values.extend(self.sources.secret_values(surroundings));
+        if let StoreAt::Postgres(url) = &self.store.at {
+            values.extend(passwords_of(url));
+        }
+        values
     }
 }
 

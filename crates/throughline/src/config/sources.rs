@@ -74,6 +74,14 @@ impl SourceSettings {
         sources
     }
 
+    /// Values that nobody may see of what the sources are given. R: R4
+    pub fn secret_values(&self, surroundings: &Surroundings) -> Vec<String> {
+        let mcp = self.mcp.values().flat_map(|server| server.secret_values(surroundings));
+        let commands = self.commands.values().flat_map(|command| command.secret_values(surroundings));
+        let http = self.http_tools.values().flat_map(|tool| tool.secret_values(surroundings));
+        mcp.chain(commands).chain(http).chain(self.vcp_plugins.secret_values(surroundings)).collect()
+    }
+
     #[cfg(feature = "mcp")]
     fn add_mcp(
         &self,

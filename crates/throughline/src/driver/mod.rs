@@ -16,7 +16,7 @@ mod watched;
 
 pub(crate) use append::{LogWait, read};
 pub(crate) use questions::ApprovalHandler;
-pub(crate) use watched::{CallWatch, Watched};
+pub(crate) use watched::{CallWatch, RawWatch, Watched};
 
 pub use elicitation::ToolAnswered;
 
@@ -223,6 +223,7 @@ impl Driver {
             offers,
             observer,
         };
+        driver.observer.resumed(&logged);
         driver.catch_up(&logged);
         drop((logged, beside));
         driver.collect();

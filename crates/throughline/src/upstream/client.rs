@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::failure::{self, Answer, Offered};
 use super::{Key, Proxy, Upstream};
 use crate::clock::Clock;
-use crate::driver::CallWatch;
+use crate::driver::{CallWatch, RawWatch};
 use crate::error::Error;
 use crate::media::Shelf;
 use crate::observer::ModelMoment;
@@ -15,6 +15,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_tools::Secrets;
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     DecodeOptions, Dialect, EncodedRequest, End, Limits, Message, ModelRequest, Profile, StepDecoder,
@@ -41,6 +42,8 @@ pub(crate) enum ModelItem {
 /// An upstream with its connections.
 pub(crate) struct UpstreamClient {
     upstream: Upstream,
+    /// What it is told and nobody else may see.
+    secrets: Secrets,
     limits: Limits,
     http: reqwest::Client,
     /// A connection of an earlier call may be in the pool, and may have gone stale there.
@@ -86,6 +89,7 @@ impl UpstreamClient {
             why: error.to_string(),
         })?;
         Ok(Self {
+            secrets: Secrets::new(upstream.secrets()),
             upstream,
             limits,
             http,
@@ -150,6 +154,7 @@ impl UpstreamClient {
             offered,
             said: Said::Nothing,
             bytes,
+            raw: listeners.watch.raw(&self.secrets),
             listeners,
         };
         let ended = reply.read(response, &limits, self.host()).await?;
@@ -198,10 +203,11 @@ impl UpstreamClient {
             let status = response.status();
             watch.moment(|at| ModelMoment::Answered { at, status: status.as_u16() });
             if status.is_success() {
-                return acceptable(response).await;
+                return acceptable(response, &self.secrets).await;
             }
             let headers = response.headers().clone();
-            let body = error_body(response, limits).await;
+            // Before anything of it is shortened: half a key is half a key too much.
+            let body = self.redact(&error_body(response, limits).await);
             if self.profile().include_usage
                 && self.upstream.dialect == Dialect::OpenaiChat
                 && failure::names_stream_options(status.as_u16(), &body)
@@ -319,14 +325,7 @@ impl UpstreamClient {
     }
 
     fn redact(&self, message: &str) -> String {
-        let mut message = message.to_owned();
-        if let Key::Given(key) = &self.upstream.key {
-            message = key.redact(&message);
-        }
-        for (_, value) in &self.upstream.headers {
-            message = value.redact(&message);
-        }
-        message
+        self.secrets.redact(message).into_owned()
     }
 }
 
@@ -415,7 +414,10 @@ impl Deadlines {
 }
 
 /// A body that can be a reply, or what is wrong with it.
-async fn acceptable(response: reqwest::Response) -> Result<reqwest::Response, UpstreamFailure> {
+async fn acceptable(
+    response: reqwest::Response,
+    secrets: &Secrets,
+) -> Result<reqwest::Response, UpstreamFailure> {
     let status = Some(response.status().as_u16());
     let text = |name: HeaderName| {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -429,7 +431,10 @@ async fn acceptable(response: reqwest::Response) -> Result<reqwest::Response, Up
     if text(header::CONTENT_TYPE).starts_with("text/html") {
         // R: R3
         let page = start_of(response, 512).await;
-        let message = format!("a web page came instead of a reply: {}", super::error_body::plain(&page));
+        let message = format!(
+            "a web page came instead of a reply: {}",
+            super::error_body::plain(&secrets.redact(&page))
+        );
         return Err(UpstreamFailure { status, ..failure::plain(FailureKind::Status, message) });
     }
     Ok(response)
@@ -470,6 +475,7 @@ struct Reply<'a> {
     /// Of the body so far.
     bytes: &'a mut u64,
     listeners: Listeners<'a>,
+    raw: RawWatch,
 }
 
 /// Who is told of a reply as it comes.
@@ -514,7 +520,7 @@ impl Reply<'_> {
                             self.listeners.watch.moment(|at| ModelMoment::FirstByte { at });
                         }
                         *self.bytes += piece.len() as u64;
-                        self.listeners.watch.raw(&piece);
+                        self.raw.push(&piece);
                         waiting = Waiting::NextPiece;
                     }
                     let mut events = Batch::default();

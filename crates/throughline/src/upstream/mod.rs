@@ -292,6 +292,23 @@ impl Upstream {
         matches!(self.key, Key::Given(_))
     }
 
+    /// What nobody may see of it: its key, its headers, and the password of its proxy. R: R4
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let key = match &self.key {
+            Key::Given(key) => Some(key.reveal()),
+            Key::Without | Key::Missing(_) => None,
+        };
+        let headers = self.headers.iter().map(|(_, value)| value.reveal());
+        // `Bearer …`: what follows is the secret.
+        let tokens = headers.clone().filter_map(|value| Some(value.split_once(' ')?.1));
+        let mut secrets: Vec<String> =
+            key.into_iter().chain(headers).chain(tokens).map(str::to_owned).collect();
+        if let Proxy::Url(url) = &self.proxy {
+            secrets.extend(throughline_tools::passwords_of(url));
+        }
+        secrets
+    }
+
     /// Its wire format.
     pub fn wire_format(&self) -> Dialect {
         self.dialect

@@ -149,21 +149,23 @@ impl Command {
 impl CommandTool {
     /// The whole environment of the child, and which of it is secret.
     fn environment(&self, from: &Surroundings) -> Result<(BTreeMap<String, String>, Secrets), Wrong> {
-        let mut secrets = Vec::new();
         let mut set = BTreeMap::new();
         for (name, text) in &self.env {
             let value = from.value(text).map_err(|message| {
                 Wrong::new(format!("env.{name}: {message}"), "Set it, or take it out of `env`.")
             })?;
-            if text.starts_with('$') || is_secret_name(name) {
-                secrets.push(value.clone());
-            }
             set.insert(name.clone(), value);
         }
         let environment = child_environment(from, &self.env_allow, &set);
+        Ok((environment, Secrets::new(self.secret_values(from))))
+    }
+
+    /// Values that nobody may see: those taken from variables, and what is named like a secret. R: R4
+    pub fn secret_values(&self, from: &Surroundings) -> Vec<String> {
+        let is_taken = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
+        let set = self.env.iter().filter(is_taken).filter_map(|(_, text)| from.value(text).ok());
         let let_through = self.env_allow.iter().filter(|name| is_secret_name(name));
-        secrets.extend(let_through.filter_map(|name| environment.get(name)).cloned());
-        Ok((environment, Secrets::new(secrets)))
+        set.chain(let_through.filter_map(|name| from.environment.get(name)).cloned()).collect()
     }
 }
 

@@ -174,15 +174,11 @@ impl HttpToolSource {
 
     /// Headers and query of the settings, and what of them is secret.
     fn fixed(&self, settings: &HttpTool) -> Result<Fixed, Wrong> {
-        let mut secrets = Vec::new();
-        let mut value_of = |place: &str, name: &str, text: &str| {
-            let value = self.filled(text, &mut secrets).map_err(|message| {
+        let value_of = |place: &str, name: &str, text: &str| {
+            let filled = filled(text, &self.surroundings, &mut Vec::new());
+            filled.map_err(|message| {
                 Wrong::new(format!("{place}.{name}: {message}"), "Set it, or take it out.")
-            })?;
-            if text.contains('$') || is_secret_name(name) {
-                secrets.push(value.clone());
-            }
-            Ok::<_, Wrong>(value)
+            })
         };
         let mut headers = HeaderMap::new();
         for (name, text) in &settings.headers {
@@ -199,27 +195,43 @@ impl HttpToolSource {
         for (name, text) in &settings.query {
             query.push((name.clone(), value_of("query", name, text)?));
         }
-        Ok(Fixed { headers, query, secrets: Secrets::new(secrets) })
+        Ok(Fixed { headers, query, secrets: Secrets::new(settings.secret_values(&self.surroundings)) })
     }
+}
 
-    /// `$NAME` anywhere in a text is a variable: `Bearer $TOKEN`.
-    fn filled(&self, text: &str, secrets: &mut Vec<String>) -> Result<String, String> {
-        let mut parts = text.split('$');
-        let mut filled = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len());
-            let (name, rest) = part.split_at(end);
-            if name.is_empty() {
-                filled.push('$');
-            } else {
-                let value = self.surroundings.value(&format!("${name}"))?;
-                filled.push_str(&value);
+impl HttpTool {
+    /// Values that nobody may see: those taken from variables, the texts that they are part of, and what is named like a secret.
+    /// R: R4
+    pub fn secret_values(&self, from: &Surroundings) -> Vec<String> {
+        let mut secrets = Vec::new();
+        for (name, text) in self.headers.iter().chain(&self.query) {
+            if let Ok(value) = filled(text, from, &mut secrets)
+                && (text.contains('$') || is_secret_name(name))
+            {
                 secrets.push(value);
             }
-            filled.push_str(rest);
         }
-        Ok(filled)
+        secrets
     }
+}
+
+/// `$NAME` anywhere in a text is a variable: `Bearer $TOKEN`. Their values are added to `taken`.
+fn filled(text: &str, from: &Surroundings, taken: &mut Vec<String>) -> Result<String, String> {
+    let mut parts = text.split('$');
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        if name.is_empty() {
+            filled.push('$');
+        } else {
+            let value = from.value(&format!("${name}"))?;
+            filled.push_str(&value);
+            taken.push(value);
+        }
+        filled.push_str(rest);
+    }
+    Ok(filled)
 }
 
 /// The schema: given, or made of the names.

@@ -5,6 +5,7 @@ use super::session::{Handler, Session, causes, of_transport};
 use super::settings::{Era, McpServer, Way};
 use super::{http, stdio};
 use crate::process::{Program, Running, SandboxMode, SandboxRules, Surroundings, child_environment};
+use crate::secrets::Secrets;
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
@@ -23,6 +24,9 @@ pub const STDERR_BYTES_KEPT: usize = 4 * 1024;
 const PIPE_BYTES: usize = 64 * 1024;
 /// How long a server has to end by itself after the end of its input, before it is told to.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the end of what an ended server said is waited for.
+const EAR_WAIT: Duration = Duration::from_millis(200);
 
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +52,8 @@ pub(crate) struct Connection {
 struct Child {
     running: Running,
     _pump: AbortOnDropHandle<()>,
-    _ear: AbortOnDropHandle<()>,
+    /// `None`: it has heard everything.
+    ear: Option<AbortOnDropHandle<()>>,
     said: Said,
 }
 
@@ -57,14 +62,21 @@ struct Child {
 pub(crate) struct Said(Arc<Mutex<VecDeque<u8>>>);
 
 impl Said {
-    async fn listen(self, mut stderr: impl AsyncRead + Unpin) {
+    /// Secrets are taken out before anything is forgotten: half of one would not be recognised.
+    async fn listen(self, mut stderr: impl AsyncRead + Unpin, secrets: Secrets) {
+        let mut redactor = secrets.redactor();
         let mut piece = [0; 4096];
         while let Ok(read @ 1..) = stderr.read(&mut piece).await {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend(&piece[..read]);
-            let over = kept.len().saturating_sub(STDERR_BYTES_KEPT);
-            kept.drain(..over);
+            self.keep(&redactor.push(&piece[..read]));
         }
+        self.keep(&redactor.finish());
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(bytes);
+        let over = kept.len().saturating_sub(STDERR_BYTES_KEPT);
+        kept.drain(..over);
     }
 
     /// In front of it what ended, behind it what was said last.
@@ -120,7 +132,8 @@ async fn start(
         return Err(Refusal::new("the program has no pipes", "Please report this."));
     };
     let said = Said::default();
-    let ear = AbortOnDropHandle::new(tokio::spawn(said.clone().listen(stderr)));
+    let listening = said.clone().listen(stderr, settings.secrets(surroundings));
+    let ear = Some(AbortOnDropHandle::new(tokio::spawn(listening)));
     let task_only = TaskOnly::default();
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let looking = task_only.clone();
@@ -131,7 +144,7 @@ async fn start(
     let transport = AsyncRwTransport::new_client(ours, stdin).with_max_line_length(stdio::MESSAGE_BYTES_MAX);
     let shaking =
         Handler::new(name, settings.secrets(surroundings)).serve_with_lifecycle(transport, lifecycle(era));
-    let mut child = Child { running, _pump: pump, _ear: ear, said };
+    let mut child = Child { running, _pump: pump, ear, said };
     let result = timeout_at(until, shaking).await;
     let has_ended = matches!(result, Ok(Err(ClientInitializeError::ConnectionClosed(_))));
     match shaken(result, settings) {
@@ -270,6 +283,10 @@ impl Child {
             Ok(ended) => ended,
             Err(_over_time) => self.running.stop().await,
         };
+        // What it said last may be on its way still; a child of its own may keep the pipe open for ever.
+        if let Some(ear) = self.ear.take() {
+            let _ = tokio::time::timeout(EAR_WAIT, ear).await;
+        }
         match ended {
             Ok(ended) => match (ended.code, ended.signal) {
                 (Some(code), _) => format!("ended with exit code {code}"),

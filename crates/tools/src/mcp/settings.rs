@@ -2,12 +2,9 @@
 //!
 //! Never reads the environment by itself, never starts or connects anything.
 
-use crate::process::SandboxSettings;
-#[cfg(feature = "mcp")]
-use crate::process::Surroundings;
+use crate::process::{SandboxSettings, Surroundings};
 #[cfg(feature = "mcp")]
 use crate::secrets::Secrets;
-#[cfg(feature = "mcp")]
 use crate::settings::is_secret_name;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -237,20 +234,10 @@ impl McpServer {
     }
 }
 
-/// What is asked once it is started.
-#[cfg(feature = "mcp")]
 impl McpServer {
-    /// What the server is, for its fingerprint: the whole command line, or the URL. Secrets are not in it.
-    pub(crate) fn identity(&self) -> Vec<String> {
-        match &self.url {
-            Some(url) => vec![url.clone()],
-            None => self.command.clone(),
-        }
-    }
-
     /// Values that nobody may see, as far as they are known: those taken from variables, all headers, and what is named
     /// like a secret. R: R4
-    pub(crate) fn secrets(&self, surroundings: &Surroundings) -> Secrets {
+    pub fn secret_values(&self, surroundings: &Surroundings) -> Vec<String> {
         let is_taken = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let named = self.env.iter().filter(is_taken).map(|(_, text)| text).chain(self.headers.values());
         let mut values: Vec<String> = named.filter_map(|text| surroundings.value(text).ok()).collect();
@@ -262,7 +249,24 @@ impl McpServer {
             .filter_map(|value| value.split_once(' '))
             .map(|(_, token)| token.to_owned())
             .collect();
-        Secrets::new(values.into_iter().chain(tokens))
+        values.into_iter().chain(tokens).collect()
+    }
+}
+
+/// What is asked once it is started.
+#[cfg(feature = "mcp")]
+impl McpServer {
+    /// What the server is, for its fingerprint: the whole command line, or the URL. Secrets are not in it.
+    pub(crate) fn identity(&self) -> Vec<String> {
+        match &self.url {
+            Some(url) => vec![url.clone()],
+            None => self.command.clone(),
+        }
+    }
+
+    /// [`secret_values`](Self::secret_values), ready to be taken out.
+    pub(crate) fn secrets(&self, surroundings: &Surroundings) -> Secrets {
+        Secrets::new(self.secret_values(surroundings))
     }
 
     pub(crate) fn idle(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 use super::dotenv;
 use crate::process::{ProcessLimits, SandboxSettings, Surroundings};
-use crate::settings::Wrong;
+use crate::settings::{Wrong, is_secret_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,17 @@ impl VcpPlugins {
     pub(super) fn effect(&self, plugin: &str, command: &str) -> Effect {
         let exact = self.effects.get(&format!("{plugin}.{command}"));
         exact.or_else(|| self.effects.get(plugin)).copied().unwrap_or_default()
+    }
+
+    /// Values that nobody may see of what all plugins get: what is let through or stands in `env_file`, and is named like a
+    /// secret. R: R4
+    pub fn secret_values(&self, from: &Surroundings) -> Vec<String> {
+        let allowed = self.env_allow.iter().filter_map(|name| from.environment.get_key_value(name));
+        let mut values: BTreeMap<String, String> =
+            allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
+        // A file that cannot be read is told of where the plugins are loaded.
+        values.extend(self.env_file.iter().filter_map(|file| read(&from.path(file)).ok()).flatten());
+        values.into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value).collect()
     }
 
     /// Everything that a plugin can ask for: its own settings, over those for all, over what we let through.

@@ -87,6 +87,10 @@ pub(super) async fn run(caller: Caller, socket: WebSocket, cut: Arc<Cut>) {
         if timeout(GOODBYE, goodbye).await.is_err() || closing == Closing::TooSlow {
             session.cut.now();
         }
+        if let Some(telemetry) = session.caller.state.hub.telemetry().filter(|_| closing == Closing::TooSlow)
+        {
+            telemetry.meter().dropped();
+        }
     }
 }
 
