@@ -37,7 +37,9 @@ mod standing;
 pub use blobs::{BlobError, BlobFolder, BlobLimits, KeptBlob};
 pub use catalog::Catalog;
 pub use error::StoreError;
-pub use log::{Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail};
+pub use log::{
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail, Urgency,
+};
 pub use memory::{MemoryLimits, MemoryLog};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSettings, PostgresStore};

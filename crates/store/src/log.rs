@@ -63,11 +63,24 @@ pub struct Batch {
     pub records: Vec<Record>,
     /// Written in the same transaction.
     pub beside: Vec<Beside>,
+    /// Whether a busy log may keep it for a moment.
+    pub urgency: Urgency,
+}
+
+/// Whether an append lets others gather before it, so that a busy log writes many of them at once. Ordered: what is
+/// written at once is as urgent as the most urgent of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// More of what is being shown: some milliseconds change nothing.
+    Gathers,
+    /// Somebody waits for it, or something begins behind it.
+    #[default]
+    AtOnce,
 }
 
 impl From<Vec<Record>> for Batch {
     fn from(records: Vec<Record>) -> Self {
-        Self { records, beside: Vec::new() }
+        Self { records, ..Self::default() }
     }
 }
 
@@ -188,6 +201,12 @@ pub type Merge = Arc<dyn Fn(Vec<Record>) -> Vec<Record> + Send + Sync>;
 pub trait Log: Send + Sync {
     /// Becomes the owner of a turn, new or old, and fences off the owner before.
     async fn claim(&self, turn: &str) -> Result<Claim, LogError>;
+
+    /// Becomes the first owner of a turn whose id the caller has just minted, so that nobody else can know it. A log may
+    /// write what it needs for that with the first append; until then a restart knows nothing of the turn.
+    async fn begin(&self, turn: &str) -> Result<Claim, LogError> {
+        self.claim(turn).await
+    }
 
     /// Appends a batch. An empty one is acknowledged without effect.
     async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError>;

@@ -159,7 +159,7 @@ const FORGOTTEN: u64 = 0;
 
 impl OneTurn {
     fn append(&self, epoch: Epoch, batch: Batch, bytes_max: usize) -> Result<Progress, LogError> {
-        let Batch { records, beside } = batch;
+        let Batch { records, beside, urgency: _ } = batch;
         let turn = || self.id.clone();
         let mut state = lock(&self.state);
         if state.epoch == FORGOTTEN {

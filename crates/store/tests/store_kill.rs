@@ -30,7 +30,7 @@ fn batch(turn: usize, first: u64) -> Batch {
         Record::new(seq, "content_delta", durability, format!("{turn} {seq} {first} {last} {text}"))
     };
     let beside = Beside { step: 1, payload: format!("{first} {last}").into() };
-    Batch { records: (first..=last).map(record).collect(), beside: vec![beside] }
+    Batch { records: (first..=last).map(record).collect(), beside: vec![beside], ..Batch::default() }
 }
 
 /// Appends to all turns for ever and says what was acknowledged, a line each.

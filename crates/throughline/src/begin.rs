@@ -136,7 +136,7 @@ impl Throughline {
         let Prepared { stored, history, upstreams } = prepared;
         let upstreams = upstreams.into_iter().map(Some).collect();
         // The turn exists in the log before anyone can follow it.
-        let claim = self.inner.log.claim(stored.turn_id().as_str()).await?;
+        let claim = self.inner.log.begin(stored.turn_id().as_str()).await?;
         self.run(stored, history, upstreams, claim, Origin::New, hooks).await
     }
 

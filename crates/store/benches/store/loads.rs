@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use throughline_store::{Batch, Durability, Figures, Log, Record, SqliteSettings, SqliteStore};
+use throughline_store::{Batch, Durability, Figures, Log, Record, SqliteSettings, SqliteStore, Urgency};
 
 pub struct Load {
     pub events: usize,
@@ -85,7 +85,8 @@ impl Opened {
 
 fn batch(first: u64, records: u64) -> Batch {
     let delta = |seq| Record::new(seq, "content_delta", Durability::Process, vec![b'x'; 200]);
-    (first..first + records).map(delta).collect::<Vec<_>>().into()
+    let records = (first..first + records).map(delta).collect();
+    Batch { records, urgency: Urgency::Gathers, ..Batch::default() }
 }
 
 fn end(seq: u64) -> Batch {

@@ -60,7 +60,7 @@ impl Log for PostgresStore {
                 Err(row) => return append_to_ended(turn, row, &batch),
             },
         };
-        let Batch { records, beside } = batch;
+        let Batch { records, beside, urgency: _ } = batch;
         let strongest = records.iter().map(|record| record.durability).max();
         // What is beside is nowhere in memory, from where it could be written again.
         let durability = match strongest {

@@ -1,14 +1,13 @@
 //! The log over a SQLite store.
 
 use super::SqliteStore;
-use super::live::{FORGOTTEN, Live};
-use super::queue::Urgency;
+use super::live::{FIRST_EPOCH, FORGOTTEN, InDatabase, Live};
 use super::segment::{self, Row, State};
 use super::shared::Shared;
 use super::writer::{Append, Claiming, Job};
 use crate::error::StoreError;
 use crate::log::{
-    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, Tail, check_merge,
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, Tail, Urgency, check_merge,
 };
 use crate::records::{Behind, Progress, framed, records_of};
 use async_trait::async_trait;
@@ -37,11 +36,23 @@ impl Log for SqliteStore {
         answered.await.map_err(|_| closed())?
     }
 
+    async fn begin(&self, turn: &str) -> Result<Claim, LogError> {
+        let shared = &self.inner.shared;
+        shared.room_for_new_turn()?;
+        let live =
+            Live::new(turn.to_owned(), shared.number_of_new_turn(), FIRST_EPOCH, 0, InDatabase::NotYet);
+        match shared.lives.add_new(live) {
+            Ok(()) => Ok(Claim { epoch: Epoch(FIRST_EPOCH), last_seq: 0 }),
+            // It is not new after all.
+            Err(_) => self.claim(turn).await,
+        }
+    }
+
     async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
         let Some(live) = self.inner.shared.lives.get(turn) else {
             return self.append_to_ended(turn, epoch, &batch).await;
         };
-        let Batch { records, beside } = batch;
+        let Batch { records, beside, urgency } = batch;
         let strongest = records.iter().map(|record| record.durability).max();
         let durability = strongest.unwrap_or(Durability::Process);
         let run = framed(&live.id, &records);
@@ -50,7 +61,11 @@ impl Log for SqliteStore {
         let (answer, answered) = oneshot::channel();
         let append = Append { live, epoch, durability, run, beside, answer, verdict: None };
         let queue = &self.inner.shared.queue;
-        queue.push(Job::Append(append), bytes, durability.into()).await.map_err(|_| closed())?;
+        let urgency = match durability {
+            Durability::Process => urgency,
+            Durability::Power => Urgency::AtOnce,
+        };
+        queue.push(Job::Append(append), bytes, urgency).await.map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 

@@ -2,6 +2,7 @@
 
 use crate::records::{Progress, Ring};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -22,17 +23,28 @@ pub(super) struct Writing {
     pub epoch: u64,
     pub last_seq: u64,
     pub ended: bool,
+    pub in_database: InDatabase,
 }
+
+/// Whether the database has the turn: one that has just begun is written with its first append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InDatabase {
+    NotYet,
+    Yes,
+}
+
+/// The epoch of a turn's first owner.
+pub(super) const FIRST_EPOCH: u64 = 1;
 
 /// The epoch of a turn that has been deleted: no claim has it.
 pub(super) const FORGOTTEN: u64 = 0;
 
 impl Live {
-    pub fn new(id: String, n: i64, epoch: u64, last_seq: u64) -> Self {
+    pub fn new(id: String, n: i64, epoch: u64, last_seq: u64, in_database: InDatabase) -> Self {
         Self {
             id,
             n,
-            writing: Mutex::new(Writing { epoch, last_seq, ended: false }),
+            writing: Mutex::new(Writing { epoch, last_seq, ended: false, in_database }),
             ring: Mutex::default(),
             progress: watch::Sender::new(Progress { last_seq, ended: false }),
         }
@@ -60,6 +72,17 @@ impl Lives {
         let live = Arc::new(live);
         lock(&self.0).insert(live.id.clone(), live.clone());
         live
+    }
+
+    /// The same, unless there is one of this id.
+    pub fn add_new(&self, live: Live) -> Result<(), Live> {
+        match lock(&self.0).entry(live.id.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(Arc::new(live));
+                Ok(())
+            }
+            Entry::Occupied(_) => Err(live),
+        }
     }
 
     /// Takes a turn out, unless another one has come under its id.

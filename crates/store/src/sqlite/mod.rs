@@ -31,13 +31,12 @@ mod shared;
 mod writer;
 
 use crate::error::StoreError;
-use crate::log::Durability;
 #[cfg(doc)]
 use crate::log::Log;
+use crate::log::{Durability, Urgency};
 pub use crate::standing::{Figures, Health};
 pub use onlooker::SqliteOnlooker;
 pub use open::{Found, OpenError};
-use queue::Urgency;
 use rusqlite::Connection;
 pub use settings::{SqliteSettings, Sync};
 use shared::Shared;

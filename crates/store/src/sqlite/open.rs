@@ -1,6 +1,6 @@
 //! From a path to a store that works, or a clear reason why not.
 
-use super::live::Live;
+use super::live::{InDatabase, Live};
 use super::place::{self, Place};
 use super::settings::SqliteSettings;
 use super::shared::Shared;
@@ -134,7 +134,7 @@ pub(super) fn open(path: &Path, settings: SqliteSettings) -> Result<(Arc<Shared>
         Err(Trouble::Corrupt(why)) => return Err(corrupt(place, why)),
         Err(Trouble::Sqlite(why)) => return Err(OpenError::Sqlite { path: place.file, why }),
     };
-    let (generation, turns) = match take_over(&mut connection) {
+    let Taken { generation, turns, open } = match take_over(&mut connection) {
         Ok(taken) => taken,
         Err(Trouble::Refused(error)) => return Err(error),
         Err(Trouble::Corrupt(why)) => {
@@ -145,8 +145,8 @@ pub(super) fn open(path: &Path, settings: SqliteSettings) -> Result<(Arc<Shared>
     };
     // A disk too full for the reserve refuses new turns by itself.
     let _ = housekeeping::put_ballast(&place.beside(".ballast"), settings.ballast_bytes);
-    let shared = Arc::new(Shared::new(place, settings, generation, lock));
-    for turn in turns {
+    let shared = Arc::new(Shared::new(place, settings, generation, turns, lock));
+    for turn in open {
         shared.lives.add(turn);
     }
     Ok((shared.clone(), Writer::new(connection, shared), found))
@@ -234,8 +234,16 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     if said == "ok" { Ok(()) } else { Err(StoreError::Corrupt { why: said }) }
 }
 
+/// A file that is ours.
+struct Taken {
+    generation: i64,
+    /// The highest number that a turn of it ever had.
+    turns: i64,
+    open: Vec<Live>,
+}
+
 /// Becomes the one who writes, and brings what the journal still holds into segments: afterwards it is empty.
-fn take_over(connection: &mut Connection) -> Result<(i64, Vec<Live>), Trouble> {
+fn take_over(connection: &mut Connection) -> Result<Taken, Trouble> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute(
         "INSERT INTO owner (generation, name, boot, opened_at)
@@ -265,8 +273,11 @@ fn take_over(connection: &mut Connection) -> Result<(i64, Vec<Live>), Trouble> {
     }
     transaction.execute_batch("DELETE FROM journal")?;
     let open = open_turns(&transaction)?;
+    let turns = transaction
+        .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'turn_log'", [], |row| row.get(0))
+        .optional()?;
     transaction.commit()?;
-    Ok((generation, open))
+    Ok(Taken { generation, turns: turns.unwrap_or(0), open })
 }
 
 /// What the journal holds, by turn, oldest first.
@@ -289,7 +300,7 @@ fn open_turns(connection: &Connection) -> rusqlite::Result<Vec<Live>> {
     let mut open = connection.prepare("SELECT turn, n, epoch, folded_seq FROM turn_log WHERE state = 0")?;
     let live = |row: &rusqlite::Row<'_>| {
         let (epoch, seq): (i64, i64) = (row.get(2)?, row.get(3)?);
-        Ok(Live::new(row.get(0)?, row.get(1)?, epoch as u64, seq as u64))
+        Ok(Live::new(row.get(0)?, row.get(1)?, epoch as u64, seq as u64, InDatabase::Yes))
     };
     open.query_map([], live)?.collect()
 }

@@ -3,7 +3,7 @@
 //! The writer takes everything there is at once. When little happens it takes each job as it comes; when much happens
 //! it lets jobs gather between commits ([`Pace`]), unless one is urgent.
 
-use crate::log::Durability;
+use crate::log::Urgency;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -21,24 +21,6 @@ struct State<J> {
     most: Urgency,
     writer: Doing,
     door: Door,
-}
-
-/// Whether a job lets others gather before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Urgency {
-    /// A delta or the like: some milliseconds change nothing under load.
-    Gathers,
-    /// Somebody waits for it.
-    AtOnce,
-}
-
-impl From<Durability> for Urgency {
-    fn from(durability: Durability) -> Self {
-        match durability {
-            Durability::Process => Self::Gathers,
-            Durability::Power => Self::AtOnce,
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

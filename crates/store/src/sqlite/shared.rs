@@ -8,7 +8,7 @@ use super::settings::SqliteSettings;
 use super::writer::Job;
 use crate::error::StoreError;
 use crate::standing::{Figures, Health};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) struct Shared {
@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub lives: Lives,
     pub readers: Readers,
     pub figures: Counters,
+    /// The number that was last given to a turn.
+    turns: AtomicI64,
     state: Mutex<Standing>,
     /// Let go of when the store is closed, or when nobody has it any more.
     lock: Mutex<Option<Lock>>,
@@ -47,12 +49,14 @@ pub(super) struct Counters {
 }
 
 impl Shared {
-    pub fn new(place: Place, settings: SqliteSettings, generation: i64, lock: Lock) -> Self {
+    /// `turns` is the highest number that a turn of the file ever had.
+    pub fn new(place: Place, settings: SqliteSettings, generation: i64, turns: i64, lock: Lock) -> Self {
         Self {
             queue: Queue::new(settings.queue_bytes_max),
             lives: Lives::default(),
             readers: Readers::new(place.file.clone(), settings.readers_max),
             figures: Counters::default(),
+            turns: AtomicI64::new(turns),
             state: Mutex::new(Standing { health: Health::Ok, heals: Heals::WithACommit }),
             place,
             settings,
@@ -73,6 +77,12 @@ impl Shared {
             turns: self.lives.count(),
             ring_bytes: self.lives.ring_bytes(),
         }
+    }
+
+    /// What the tables call a turn that is new. Given here, so that its records can be written down before its row is; a
+    /// number is never given twice.
+    pub fn number_of_new_turn(&self) -> i64 {
+        self.turns.fetch_add(1, Relaxed) + 1
     }
 
     pub fn health(&self) -> Health {

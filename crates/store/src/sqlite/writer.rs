@@ -4,7 +4,7 @@
 //! commit; if the commit fails, what the writer had noted in memory is taken back.
 
 use super::housekeeping::{Housekeeping, Leave};
-use super::live::{FORGOTTEN, Live, Writing};
+use super::live::{FIRST_EPOCH, FORGOTTEN, InDatabase, Live, Writing};
 use super::queue::{Next, Pace};
 use super::segment::{self, State};
 use super::shared::Shared;
@@ -293,7 +293,12 @@ impl Writer {
         if before.ended && !(append.run.is_none() && append.beside.is_empty()) {
             return Ok(Err(LogError::Ended { turn: turn() }));
         }
-        let mut now = before;
+        if before.in_database == InDatabase::NotYet && !self.insert_turn(&live.id, live.n, before.epoch)? {
+            // Another process has taken a turn of this id, which cannot have been new.
+            let (turn, given) = (turn(), append.epoch.0);
+            return Ok(Err(LogError::Fenced { turn, given, current: given + 1 }));
+        }
+        let mut now = Writing { in_database: InDatabase::Yes, ..before };
         let mut piece = None;
         if let Some(run) = &append.run {
             if run.first_seq != before.last_seq + 1 {
@@ -315,7 +320,7 @@ impl Writer {
             }
             chunk.write(&mut self.blob);
             piece = Some(Piece::new(chunk, self.next_row));
-            now = Writing { last_seq: run.last_seq, ended: run.ends, ..before };
+            now = Writing { last_seq: run.last_seq, ended: run.ends, ..now };
             if self.blob.len() >= BYTES {
                 self.flush_row()?;
             }
@@ -369,12 +374,7 @@ impl Writer {
             if let Err(error) = self.shared.room_for_new_turn() {
                 return Ok(Err(error.into()));
             }
-            self.connection
-                .prepare_cached("INSERT INTO turn_log (turn, epoch, owner) VALUES (?1, 1, ?2)")?
-                .execute(params![turn, generation])?;
-            let live = Live::new(turn.clone(), self.connection.last_insert_rowid(), 1, 0);
-            self.undo.push(Undo::Added(self.shared.lives.add(live)));
-            return Ok(Ok(Claim { epoch: Epoch(1), last_seq: 0 }));
+            return self.claim_new(turn).map(Ok);
         };
         let epoch = row.epoch + 1;
         self.connection
@@ -388,6 +388,36 @@ impl Writer {
         let last_seq = before.last_seq;
         self.undo.push(Undo::Writing(live, before));
         Ok(Ok(Claim { epoch: Epoch(epoch), last_seq }))
+    }
+
+    fn claim_new(&mut self, turn: &str) -> Result<Claim, Failed> {
+        // One that has begun in memory has an owner, who is fenced off.
+        if let Some(live) = self.shared.lives.get(turn) {
+            let before = *live.writing();
+            if before.in_database == InDatabase::NotYet && before.epoch != FORGOTTEN {
+                let epoch = before.epoch + 1;
+                self.insert_turn(turn, live.n, epoch)?;
+                *live.writing() = Writing { epoch, in_database: InDatabase::Yes, ..before };
+                self.undo.push(Undo::Writing(live, before));
+                return Ok(Claim { epoch: Epoch(epoch), last_seq: 0 });
+            }
+        }
+        let n = self.shared.number_of_new_turn();
+        self.insert_turn(turn, n, FIRST_EPOCH)?;
+        let live = Live::new(turn.to_owned(), n, FIRST_EPOCH, 0, InDatabase::Yes);
+        self.undo.push(Undo::Added(self.shared.lives.add(live)));
+        Ok(Claim { epoch: Epoch(FIRST_EPOCH), last_seq: 0 })
+    }
+
+    /// False if there is a turn of this id.
+    fn insert_turn(&self, turn: &str, n: i64, epoch: u64) -> Result<bool, Failed> {
+        let inserted = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO turn_log (n, turn, epoch, owner) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (turn) DO NOTHING",
+            )?
+            .execute(params![n, turn, epoch as i64, self.shared.generation])?;
+        Ok(inserted == 1)
     }
 
     fn call(&self, call: &mut Call) -> Result<(), Failed> {

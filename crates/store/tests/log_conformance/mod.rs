@@ -129,7 +129,8 @@ pub async fn nothing_follows_the_last_record(subject: impl Subject) {
     assert_eq!(log.append(TURN, epoch, vec![end(1), delta(2)].into()).await, ended);
     log.append(TURN, epoch, vec![end(1)].into()).await.unwrap();
     assert_eq!(log.append(TURN, epoch, records([2])).await, ended);
-    let beside = Batch { records: vec![], beside: vec![Beside { step: 1, payload: "{}".into() }] };
+    let beside =
+        Batch { records: vec![], beside: vec![Beside { step: 1, payload: "{}".into() }], ..Batch::default() };
     assert_eq!(log.append(TURN, epoch, beside).await, ended);
     assert_eq!(log.append(TURN, epoch, Batch::default()).await, Ok(Ack { last_seq: 1 }));
     assert_eq!(all(&*log, TURN).await, [end(1)]);
@@ -242,7 +243,9 @@ pub async fn what_is_beside_is_written_with_its_batch_or_not_at_all(subject: imp
     let log = subject.log();
     let epoch = claimed(&*log).await;
     let beside = |step| vec![Beside { step, payload: format!("{{\"of\":{step}}}").into() }];
-    log.append(TURN, epoch, Batch { records: Vec::new(), beside: beside(1) }).await.unwrap();
+    log.append(TURN, epoch, Batch { records: Vec::new(), beside: beside(1), ..Batch::default() })
+        .await
+        .unwrap();
     let gap = Batch { beside: beside(2), ..records([7]) };
     log.append(TURN, epoch, gap).await.unwrap_err();
     log.append(TURN, epoch, Batch { beside: beside(3), ..records([1]) }).await.unwrap();

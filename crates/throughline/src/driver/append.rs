@@ -11,7 +11,7 @@ use throughline_engine::{
 };
 use throughline_store as store;
 use throughline_store::failpoint::OnItsWay;
-use throughline_store::{Durability, Epoch, Log, LogError, Record};
+use throughline_store::{Durability, Epoch, Log, LogError, Record, Urgency};
 use throughline_wire::CallId;
 use tokio::time::{Duration, Instant};
 
@@ -122,8 +122,25 @@ const SLOW: Duration = Duration::from_secs(1);
 
 fn batch(append: Append<'_>, effects: &mut Effects) -> Result<store::Batch, LogError> {
     let records = append.events.iter().map(|event| effects.record(event)).collect::<Result<_, _>>()?;
-    let beside = append.beside.iter().map(written).collect::<Result<_, _>>()?;
-    Ok(store::Batch { records, beside })
+    let beside: Vec<_> = append.beside.iter().map(written).collect::<Result<_, _>>()?;
+    // Where something begins or ends somebody waits, or something begins behind it.
+    let urgency = match beside.is_empty() && append.events.iter().all(is_more_of_the_same) {
+        true => Urgency::Gathers,
+        false => Urgency::AtOnce,
+    };
+    Ok(store::Batch { records, beside, urgency })
+}
+
+fn is_more_of_the_same(event: &Event) -> bool {
+    use EventKind as E;
+    matches!(
+        event.kind,
+        E::ContentDelta { .. }
+            | E::Thinking { .. }
+            | E::ToolInputDelta { .. }
+            | E::ToolProgress(_)
+            | E::AudioDelta { .. }
+    )
 }
 
 fn written(beside: &Beside) -> Result<store::Beside, LogError> {

@@ -1,21 +1,17 @@
-//! The model call of a turn: one at a time, in a task of its own, read only when there is room.
+//! The model call of a turn: one at a time, part of the turn's own task, read only when there is room.
 
 use super::CallWatch;
 use crate::clock::Clock;
 use crate::media::Shelf;
-use crate::upstream::{Batch, ModelItem, UpstreamClient};
+use crate::upstream::{Batch, Handoff, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{FailureKind, Input, UpstreamFailure};
 use throughline_wire::text::CallFormat;
 use throughline_wire::{ModelRequest, StepEvent};
-use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
 
-/// Pieces of a reply that may wait to be taken. Each is what one read of the socket said; when there is no room the
-/// socket is not read.
-const ITEMS_MAX: usize = 8;
 /// Most bytes of deltas that are held together while the log is busy.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
@@ -34,9 +30,9 @@ pub(super) struct ModelCall {
 struct Current {
     step: u32,
     attempt: u32,
-    items: mpsc::Receiver<ModelItem>,
-    /// Dropping it drops the call, which closes the connection.
-    _task: AbortOnDropHandle<()>,
+    said: Handoff,
+    /// `None` = it has ended. Dropping it closes the connection.
+    call: Option<BoxFuture<'static, ()>>,
 }
 
 impl ModelCall {
@@ -54,22 +50,20 @@ impl ModelCall {
         clock: Clock,
         watch: CallWatch,
     ) {
-        let (sender, items) = mpsc::channel(ITEMS_MAX);
-        let (calls, shelf) = (self.calls.clone(), self.shelf.clone());
-        let task = tokio::spawn(async move {
+        let (said, calls, shelf) = (Handoff::default(), self.calls.clone(), self.shelf.clone());
+        let out = said.clone();
+        let call = async move {
             let call = AssertUnwindSafe(async {
                 shelf.bring_in(&mut request).await;
-                client.call(&request, &calls, &clock, watch, &shelf, sender.clone()).await;
+                client.call(&request, &calls, &clock, watch, &shelf, &out).await;
             });
             if call.catch_unwind().await.is_err() {
                 // R: R3
-                let _ = sender
-                    .send(ModelItem::Failed(broken("reading the reply panicked; please report this")))
-                    .await;
+                out.put(ModelItem::Failed(broken("reading the reply panicked; please report this"))).await;
             }
-        });
+        };
         self.held = Batch::default();
-        self.current = Some(Current { step, attempt, items, _task: AbortOnDropHandle::new(task) });
+        self.current = Some(Current { step, attempt, said, call: Some(Box::pin(call)) });
     }
 
     /// Gives a call up, if it is still the current one.
@@ -80,10 +74,11 @@ impl ModelCall {
         }
     }
 
-    /// The next piece; never, if no call is going on. `None` = the call has ended without saying how.
+    /// The next piece; never, if no call is going on. `None` = the call has ended without saying how. Dropping the future
+    /// loses nothing. The socket is read by polling it, and only then.
     pub(super) async fn next(&mut self) -> Option<ModelItem> {
         match &mut self.current {
-            Some(current) => current.items.recv().await,
+            Some(Current { said, call, .. }) => said.next_of(call).await,
             None => std::future::pending().await,
         }
     }
@@ -147,12 +142,9 @@ mod tests {
 
     /// A call that is going on, with nobody behind it.
     fn going_on() -> ModelCall {
-        let (_, items) = mpsc::channel(1);
-        let task = AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
-        ModelCall {
-            current: Some(Current { step: 1, attempt: 2, items, _task: task }),
-            ..ModelCall::default()
-        }
+        let call = Some(std::future::pending().boxed());
+        let current = Some(Current { step: 1, attempt: 2, said: Handoff::default(), call });
+        ModelCall { current, ..ModelCall::default() }
     }
 
     fn text(text: &'static str) -> Option<ModelItem> {
@@ -164,8 +156,8 @@ mod tests {
     }
 
     // R: T2, design §6
-    #[tokio::test]
-    async fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
+    #[test]
+    fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
         let mut call = going_on();
         assert_eq!(
             call.inputs_of(text("at once"), LogState::Idle),
@@ -178,8 +170,8 @@ mod tests {
         assert_eq!(call.take_held(), []);
     }
 
-    #[tokio::test]
-    async fn what_someone_waits_for_is_not_held_back() {
+    #[test]
+    fn what_someone_waits_for_is_not_held_back() {
         let mut call = going_on();
         assert_eq!(call.inputs_of(text("So"), LogState::Busy), []);
         let reopened = StepEvent::CallReopened { slot: Slot(0) };
@@ -188,8 +180,8 @@ mod tests {
     }
 
     // R: R2
-    #[tokio::test]
-    async fn no_more_than_the_limit_is_held_back() {
+    #[test]
+    fn no_more_than_the_limit_is_held_back() {
         let mut call = going_on();
         let long: &'static str = Box::leak("x".repeat(HELD_BYTES_MAX - 1).into_boxed_str());
         assert_eq!(call.inputs_of(text(long), LogState::Busy), []);
@@ -197,8 +189,8 @@ mod tests {
     }
 
     // R: R3
-    #[tokio::test]
-    async fn a_call_ends_once_however_it_ends() {
+    #[test]
+    fn a_call_ends_once_however_it_ends() {
         let mut broken_off = going_on();
         broken_off.inputs_of(text("So"), LogState::Busy);
         let inputs = broken_off.inputs_of(None, LogState::Busy);
@@ -212,7 +204,7 @@ mod tests {
         let end = StepEvent::End(End::Complete);
         let inputs = complete.inputs_of(Some(ModelItem::Events(vec![end.clone()])), LogState::Idle);
         assert_eq!(inputs, [input(end)]);
-        assert_eq!(complete.inputs_of(None, LogState::Idle), [], "the closed channel is no second end");
+        assert_eq!(complete.inputs_of(None, LogState::Idle), [], "what ended has no second end");
 
         let mut given_up = going_on();
         given_up.inputs_of(text("So"), LogState::Busy);

@@ -1,7 +1,9 @@
 //! One model call over HTTP: a request out, the reply through the decoder, every way to fail as a value.
 
 use super::batch::Batch;
+use super::deadlines::{Deadlines, Patience, Waiting};
 use super::failure::{self, Answer, Offered};
+use super::handoff::{Handoff, ModelItem};
 use super::{Key, Proxy, Upstream};
 use crate::clock::Clock;
 use crate::driver::{CallWatch, RawWatch};
@@ -21,7 +23,6 @@ use throughline_wire::{
     DecodeOptions, Dialect, EncodedRequest, End, Limits, Message, ModelRequest, Profile, StepDecoder,
     StepEvent, Think, Transfer, encode,
 };
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 /// Most bytes of an error body that are read.
@@ -29,15 +30,6 @@ const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 /// How long an idle connection is kept for the next call. Below the shortest common server setting (60 s), so that few
 /// calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
-
-/// What a model call yields, in order. Ends with `End` as the last event, or with `Failed`.
-#[derive(Debug)]
-pub(crate) enum ModelItem {
-    /// What one piece of the body said; at least one event.
-    Events(Vec<StepEvent<'static>>),
-    /// The call failed outside the decoder.
-    Failed(UpstreamFailure),
-}
 
 /// An upstream with its connections.
 pub(crate) struct UpstreamClient {
@@ -103,8 +95,8 @@ impl UpstreamClient {
         &self.upstream
     }
 
-    /// Asks the model and sends what it says. Ends with the call, or when nobody listens. While the channel is full
-    /// the upstream is not read. Dropping the future closes the connection.
+    /// Asks the model and hands out what it says. While a piece waits to be taken the upstream is not read. Dropping the
+    /// future closes the connection.
     pub(crate) async fn call(
         &self,
         request: &ModelRequest,
@@ -112,17 +104,16 @@ impl UpstreamClient {
         clock: &Clock,
         watch: CallWatch,
         shelf: &Shelf,
-        out: mpsc::Sender<ModelItem>,
+        out: &Handoff,
     ) {
         let mut bytes = 0;
-        let listeners = Listeners { out: &out, watch: &watch, shelf };
+        let listeners = Listeners { out, watch: &watch, shelf };
         let exchanged = self.exchange(request, calls, clock, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
         watch.moment(|at| ModelMoment::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {
             let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
-            // If nobody listens any more, nobody wants to know.
-            let _ = out.send(ModelItem::Failed(failure)).await;
+            out.put(ModelItem::Failed(failure)).await;
         }
     }
 
@@ -360,59 +351,6 @@ fn accept(dialect: Dialect, transfer: Transfer) -> &'static str {
     }
 }
 
-/// When a call is given up.
-struct Deadlines {
-    first_byte: Instant,
-    total: Instant,
-    timeouts: super::Timeouts,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    FirstByte,
-    NextPiece,
-}
-
-impl Deadlines {
-    fn start(upstream: &Upstream) -> Self {
-        let (now, timeouts) = (Instant::now(), upstream.timeouts);
-        let total = now + Duration::from_millis(timeouts.total_ms);
-        let first_byte = match upstream.transfer {
-            Transfer::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
-            Transfer::Whole => total,
-        };
-        Self { first_byte, total, timeouts }
-    }
-
-    fn next(&self, waiting: Waiting) -> Instant {
-        match waiting {
-            Waiting::FirstByte => self.first_byte,
-            Waiting::NextPiece => {
-                self.total.min(Instant::now() + Duration::from_millis(self.timeouts.idle_ms))
-            }
-        }
-    }
-
-    /// The failure for the limit that has run out.
-    fn expired(&self, waiting: Waiting) -> UpstreamFailure {
-        let timeouts = &self.timeouts;
-        if Instant::now() >= self.total {
-            let message = format!("the call took longer than {} ms (total_ms)", timeouts.total_ms);
-            return failure::plain(FailureKind::TotalTimeout, message);
-        }
-        match waiting {
-            Waiting::FirstByte => failure::plain(
-                FailureKind::FirstByteTimeout,
-                format!("nothing came within {} ms (first_byte_ms)", timeouts.first_byte_ms),
-            ),
-            Waiting::NextPiece => failure::plain(
-                FailureKind::IdleTimeout,
-                format!("nothing more came for {} ms (idle_ms)", timeouts.idle_ms),
-            ),
-        }
-    }
-}
-
 /// A body that can be a reply, or what is wrong with it.
 async fn acceptable(
     response: reqwest::Response,
@@ -481,7 +419,7 @@ struct Reply<'a> {
 /// Who is told of a reply as it comes.
 #[derive(Clone, Copy)]
 struct Listeners<'a> {
-    out: &'a mpsc::Sender<ModelItem>,
+    out: &'a Handoff,
     watch: &'a CallWatch,
     /// Takes pictures that are too large for the log.
     shelf: &'a Shelf,
@@ -499,7 +437,7 @@ enum Said {
 enum Ended {
     /// Read to the end.
     Wholly,
-    /// Left before its end: the reply was complete, or nobody listened.
+    /// Left before its end: the reply was complete.
     Early,
 }
 
@@ -510,9 +448,9 @@ impl Reply<'_> {
         limits: &Deadlines,
         host: &str,
     ) -> Result<Ended, UpstreamFailure> {
-        let mut waiting = Waiting::FirstByte;
+        let (mut waiting, mut patience) = (Waiting::FirstByte, Patience::new(limits));
         loop {
-            let failure = match timeout_at(limits.next(waiting), response.chunk()).await {
+            let failure = match patience.within(limits.next(waiting), response.chunk()).await {
                 Ok(Ok(Some(piece))) => {
                     // An empty piece is no byte.
                     if !piece.is_empty() {
@@ -525,7 +463,8 @@ impl Reply<'_> {
                     }
                     let mut events = Batch::default();
                     self.decoder.push(&piece, &mut |event| events.push(event));
-                    if self.pass_on(events.into_events()).await? == Listener::Gone || self.decoder.is_over() {
+                    self.pass_on(events.into_events()).await?;
+                    if self.decoder.is_over() {
                         return Ok(Ended::Early);
                     }
                     continue;
@@ -558,9 +497,9 @@ impl Reply<'_> {
         Err(failure)
     }
 
-    async fn pass_on(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<Listener, UpstreamFailure> {
+    async fn pass_on(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<(), UpstreamFailure> {
         if events.is_empty() {
-            return Ok(Listener::There);
+            return Ok(());
         }
         for event in &mut events {
             self.client.clean(event);
@@ -584,17 +523,9 @@ impl Reply<'_> {
                 }
             }
         }
-        match self.listeners.out.send(ModelItem::Events(events)).await {
-            Ok(()) => Ok(Listener::There),
-            Err(_) => Ok(Listener::Gone),
-        }
+        self.listeners.out.put(ModelItem::Events(events)).await;
+        Ok(())
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Listener {
-    There,
-    Gone,
 }
 
 /// rustls wants one cryptography for the process. A program that has chosen its own keeps it.

@@ -3,13 +3,16 @@
 mod address;
 mod batch;
 mod client;
+mod deadlines;
 mod error_body;
 mod failure;
+mod handoff;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use batch::Batch;
-pub(crate) use client::{ModelItem, UpstreamClient};
+pub(crate) use client::UpstreamClient;
+pub(crate) use handoff::{Handoff, ModelItem};
 
 use crate::closest::closest;
 use crate::known;

@@ -1,10 +1,11 @@
 //! Model calls over real sockets, against the scriptable upstream.
 
-use super::{Batch, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
+use super::{Batch, Handoff, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
 use crate::clock::Clock;
 use crate::config::Environment;
 use crate::driver::CallWatch;
 use crate::media::Shelf;
+use futures_util::FutureExt;
 use serde_json::json;
 use std::collections::BTreeMap;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
@@ -15,7 +16,6 @@ use throughline_wire::text::CallFormat;
 use throughline_wire::{
     Dialect, End, Limits, Message, ModelRequest, StepEvent, ToolDefinition, Transfer, UserPart,
 };
-use tokio::sync::mpsc;
 
 const DIALECTS: [(Dialect, testkit::Dialect); 5] = [
     (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat),
@@ -78,25 +78,20 @@ fn with_tools() -> ModelRequest {
 }
 
 async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
-    let (sender, mut items) = mpsc::channel(4);
-    let clock = Clock::start();
-    let collecting = async {
-        let mut batch = Batch::default();
-        let mut failure = None;
-        while let Some(item) = items.recv().await {
-            match item {
-                ModelItem::Events(events) => {
-                    assert!(!events.is_empty(), "an empty piece says nothing");
-                    events.into_iter().for_each(|event| batch.push(event));
-                }
-                ModelItem::Failed(why) => failure = Some(why),
+    let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
+    let mut call =
+        Some(client.call(request, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed());
+    let (mut batch, mut failure) = (Batch::default(), None);
+    while let Some(item) = said.next_of(&mut call).await {
+        match item {
+            ModelItem::Events(events) => {
+                assert!(!events.is_empty(), "an empty piece says nothing");
+                events.into_iter().for_each(|event| batch.push(event));
             }
+            ModelItem::Failed(why) => failure = Some(why),
         }
-        Came { events: batch.into_events(), failure }
-    };
-    let shelf = Shelf::default();
-    let call = client.call(request, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, sender);
-    tokio::join!(call, collecting).1
+    }
+    Came { events: batch.into_events(), failure }
 }
 
 /// Calls once, without tools, an upstream that answers with `script`.
@@ -372,13 +367,12 @@ async fn dropping_a_call_closes_its_connection() {
     let server =
         testkit::Upstream::start(Queue::new([Script::new().say("Hello").then(Move::Stall)])).await.unwrap();
     let client = client(chat(&server));
-    let (sender, mut items) = mpsc::channel(1);
-    let (asked, clock) = (request(), Clock::start());
-    let shelf = Shelf::default();
-    tokio::select! {
-        () = client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, sender) => panic!("it never ends by itself"),
-        first = items.recv() => assert!(matches!(first, Some(ModelItem::Events(_)))),
-    }
+    let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
+    let mut call =
+        Some(client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed());
+    assert!(matches!(said.next_of(&mut call).await, Some(ModelItem::Events(_))));
+    assert!(call.is_some(), "it never ends by itself");
+    drop(call);
     assert_eq!(server.ended(1).await, Ending::ClientGone);
 }
 
@@ -389,24 +383,11 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
         testkit::Speech { chunk_chars: Some(64 << 10), ..testkit::Speech::from("x".repeat(1 << 20)) };
     let script = Script { moves: vec![Move::Say(speech); 64], ..Script::new() };
     let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
-    let client = std::sync::Arc::new(client(chat(&server)));
-    let (sender, mut items) = mpsc::channel(1);
-    let running = tokio::spawn({
-        let client = client.clone();
-        async move {
-            client
-                .call(
-                    &request(),
-                    &CallFormat::Native,
-                    &Clock::start(),
-                    CallWatch::nobody(),
-                    &Shelf::default(),
-                    sender,
-                )
-                .await
-        }
-    });
-    assert!(items.recv().await.is_some());
+    let client = client(chat(&server));
+    let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
+    let mut call =
+        Some(client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed());
+    assert!(said.next_of(&mut call).await.is_some());
     // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.
     let mut sent = 0;
     loop {
@@ -418,8 +399,7 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
         }
     }
     assert!(sent < 32 << 20, "{sent} of 64 MiB were taken by a reader that does not read");
-    drop(items);
-    running.await.unwrap();
+    drop(call);
     assert_eq!(server.ended(1).await, Ending::ClientGone);
 }
 

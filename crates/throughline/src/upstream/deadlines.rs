@@ -1,0 +1,119 @@
+//! How long a model call may take, as a whole and from one piece to the next.
+
+use super::{Timeouts, Upstream, failure};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_wire::Transfer;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// When a call is given up.
+pub(super) struct Deadlines {
+    pub(super) first_byte: Instant,
+    total: Instant,
+    timeouts: Timeouts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    FirstByte,
+    NextPiece,
+}
+
+impl Deadlines {
+    pub(super) fn start(upstream: &Upstream) -> Self {
+        let (now, timeouts) = (Instant::now(), upstream.timeouts);
+        let total = now + Duration::from_millis(timeouts.total_ms);
+        let first_byte = match upstream.transfer {
+            Transfer::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
+            Transfer::Whole => total,
+        };
+        Self { first_byte, total, timeouts }
+    }
+
+    pub(super) fn next(&self, waiting: Waiting) -> Instant {
+        match waiting {
+            Waiting::FirstByte => self.first_byte,
+            Waiting::NextPiece => {
+                self.total.min(Instant::now() + Duration::from_millis(self.timeouts.idle_ms))
+            }
+        }
+    }
+
+    /// The failure for the limit that has run out.
+    pub(super) fn expired(&self, waiting: Waiting) -> UpstreamFailure {
+        let timeouts = &self.timeouts;
+        if Instant::now() >= self.total {
+            let message = format!("the call took longer than {} ms (total_ms)", timeouts.total_ms);
+            return failure::plain(FailureKind::TotalTimeout, message);
+        }
+        match waiting {
+            Waiting::FirstByte => failure::plain(
+                FailureKind::FirstByteTimeout,
+                format!("nothing came within {} ms (first_byte_ms)", timeouts.first_byte_ms),
+            ),
+            Waiting::NextPiece => failure::plain(
+                FailureKind::IdleTimeout,
+                format!("nothing more came for {} ms (idle_ms)", timeouts.idle_ms),
+            ),
+        }
+    }
+}
+
+/// One alarm for all pieces of a reply. It is set anew only when it rings too early or would ring too late: setting one takes
+/// a lock of the runtime, and a piece comes with every token.
+pub(super) struct Patience(Pin<Box<Sleep>>);
+
+/// The time was over.
+pub(super) struct Elapsed;
+
+impl Patience {
+    pub(super) fn new(limits: &Deadlines) -> Self {
+        Self(Box::pin(sleep_until(limits.first_byte)))
+    }
+
+    /// What the future yields, if it does until then.
+    pub(super) async fn within<F: Future>(&mut self, due: Instant, future: F) -> Result<F::Output, Elapsed> {
+        let (mut future, alarm) = (pin!(future), &mut self.0);
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            if alarm.deadline() > due {
+                alarm.as_mut().reset(due);
+            }
+            while alarm.as_mut().poll(cx).is_ready() {
+                if Instant::now() >= due {
+                    return Poll::Ready(Err(Elapsed));
+                }
+                alarm.as_mut().reset(due);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_alarm_rings_when_it_is_due_whatever_it_was_set_to() {
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let mut patience = Patience(Box::pin(sleep_until(after(60_000))));
+        // Sooner than it was set to.
+        assert!(patience.within(after(1_000), std::future::pending::<()>()).await.is_err());
+        assert_eq!(start.elapsed(), Duration::from_millis(1_000));
+        // What comes in time is in time, and puts it off.
+        assert!(matches!(patience.within(after(2_000), async { 7 }).await, Ok(7)));
+        assert!(patience.within(after(9_000), std::future::pending::<()>()).await.is_err());
+        assert_eq!(start.elapsed(), Duration::from_millis(9_000));
+        // What is over is over at once, and what is there already is taken all the same.
+        assert!(patience.within(after(9_000), std::future::pending::<()>()).await.is_err());
+        assert!(patience.within(after(9_000), async {}).await.is_ok());
+        assert_eq!(start.elapsed(), Duration::from_millis(9_000));
+    }
+}
