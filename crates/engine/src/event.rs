@@ -41,6 +41,39 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+impl Event {
+    /// Reads an event of which the log says the kind. A reply is hundreds of pieces of text, so those are read in one go;
+    /// in general the type can stand behind the fields, and reading has to look at them twice.
+    ///
+    /// # Errors
+    /// It is no event.
+    pub fn of_kind(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
+        let text: fn(String) -> EventKind = match kind {
+            "content_delta" => |text| EventKind::ContentDelta { text },
+            "thinking" => |text| EventKind::Thinking { text },
+            _ => return serde_json::from_slice(json),
+        };
+        let PieceOfText { turn_id, seq, timestamp, step, block, tool_id, text: said } =
+            serde_json::from_slice(json)?;
+        Ok(Self { turn_id, seq, timestamp, step, block, tool_id, kind: text(said) })
+    }
+}
+
+/// An [`Event`] whose kind has nothing but text.
+#[derive(Deserialize)]
+struct PieceOfText {
+    turn_id: TurnId,
+    seq: Seq,
+    timestamp: Millis,
+    #[serde(default)]
+    step: Option<u32>,
+    #[serde(default)]
+    block: Option<u32>,
+    #[serde(default)]
+    tool_id: Option<CallId>,
+    text: String,
+}
+
 /// What happened. The `type` on the wire is the variant's name in snake case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -170,8 +170,12 @@ impl Turn {
     /// The machine as it was after the last of `events`; `beside` is what was stored beside the log. Nothing is
     /// emitted: [`Turn::resume`] goes on.
     pub fn restore(setup: TurnSetup, start: TurnStart, events: &[Event], beside: &[Beside]) -> Self {
-        let mut turn =
-            Self { world: Arc::new((setup, start)), record: Record::default(), live: Live::default() };
+        Self::restore_in(Arc::new((setup, start)), events, beside)
+    }
+
+    /// The same for whoever keeps setup and start, too: a setup has the whole history and all tools.
+    pub fn restore_in(world: Arc<(TurnSetup, TurnStart)>, events: &[Event], beside: &[Beside]) -> Self {
+        let mut turn = Self { world, record: Record::default(), live: Live::default() };
         for event in events {
             turn.absorb(event);
         }

@@ -182,3 +182,20 @@ fn what_a_later_release_adds_is_ignored() {
     assert_eq!(message.blocks[0], Block::Unrecognised, "places stay right");
     assert_eq!(message.seq.0, 5);
 }
+
+/// A log says the kind of each record; an event that is read by it is the same one.
+#[test]
+fn an_event_is_the_same_however_it_is_read() {
+    for (name, _) in LOGS {
+        let log = std::fs::read_to_string(folder("logs").join(format!("{name}.jsonl"))).expect("a log");
+        for line in log.lines() {
+            let kind: Value = serde_json::from_str(line).expect("JSON");
+            let read = Event::of_kind(kind["type"].as_str().expect("a type"), line.as_bytes());
+            assert_eq!(read.expect(line), serde_json::from_str::<Event>(line).expect(line));
+        }
+    }
+    let later = r#"{"type":"content_delta","turn_id":"t","seq":5,"timestamp":5,"block":1,"text":"h\u00e9","mood":[1]}"#;
+    let read = Event::of_kind("content_delta", later.as_bytes()).expect("an event");
+    assert_eq!(read.kind, EventKind::ContentDelta { text: "hé".into() });
+    assert!(Event::of_kind("content_delta", b"{}").is_err());
+}

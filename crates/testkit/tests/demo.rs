@@ -332,7 +332,7 @@ async fn it_understands_the_built_in_tools() {
         .iter()
         .map(|tool| Offer {
             name: tool.wire_name.as_str().to_owned().leak(),
-            parameters: tool.definition.parameters.clone(),
+            parameters: tool.definition.parameters.as_ref().clone(),
         })
         .collect();
     let run = async |call: &Call| {

@@ -358,8 +358,17 @@ impl Throughline {
         }
     }
 
+    /// What a user said should always hold was changed in the store, and not by a turn of this application: the next turn
+    /// reads it again. R: A2
+    pub fn always_changed(&self, user: Option<&str>) {
+        self.inner.memories.of(user).changed_elsewhere();
+    }
+
     pub(crate) async fn always_holds(&self, user: Option<&str>) -> Result<Vec<Remembered>, Error> {
         let memory = self.inner.memories.of(user);
+        if let Some(kept) = memory.at_hand() {
+            return Ok(kept.into_iter().map(|kept| kept.answer).collect());
+        }
         let kept = tokio::task::spawn_blocking(move || memory.all()).await;
         // A memory that panics is one that cannot be read.
         let kept = kept.unwrap_or_else(|error| {

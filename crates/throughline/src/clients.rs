@@ -49,7 +49,7 @@ struct State {
     /// By user and id: what two users call their clients is nothing to each other.
     clients: BTreeMap<(User, String), Client>,
     /// Turns that are running: whose, and how they are told something.
-    turns: HashMap<TurnId, (User, mpsc::Sender<Command>)>,
+    turns: HashMap<TurnId, (User, mpsc::Sender<Box<Command>>)>,
     /// Calls that are offered and have no outcome.
     open: HashMap<CallId, OpenCall>,
     /// How calls ended that are no longer open.
@@ -77,7 +77,7 @@ enum Connection {
 struct OpenCall {
     /// Whose client, and which.
     client: (User, String),
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
     call: IncomingCall,
 }
 
@@ -212,7 +212,7 @@ impl Clients {
         };
         let (reply, answered) = oneshot::channel();
         let command = Command::ClientAnswers { call: call.clone(), attempt, answer, reply };
-        if commands.send(command).await.is_err() {
+        if commands.send(Box::new(command)).await.is_err() {
             return ClientAnswered::AlreadyClosed;
         }
         // The turn went away without a word: nothing was taken.
@@ -222,7 +222,7 @@ impl Clients {
 
 impl State {
     /// The running turn that a call belongs to: its id begins with the turn's.
-    fn turn_of(&self, call: &CallId) -> Option<&(User, mpsc::Sender<Command>)> {
+    fn turn_of(&self, call: &CallId) -> Option<&(User, mpsc::Sender<Box<Command>>)> {
         let (turn, _) = call.as_str().rsplit_once('.')?;
         self.turns.get(&TurnId::new(turn))
     }
@@ -265,11 +265,16 @@ pub(crate) struct Offers {
     clients: Clients,
     turn: TurnId,
     user: User,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
 }
 
 impl Offers {
-    pub(crate) fn new(clients: Clients, turn: TurnId, user: User, commands: mpsc::Sender<Command>) -> Self {
+    pub(crate) fn new(
+        clients: Clients,
+        turn: TurnId,
+        user: User,
+        commands: mpsc::Sender<Box<Command>>,
+    ) -> Self {
         clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
         Self { clients, turn, user, commands }
     }

@@ -36,6 +36,14 @@ pub trait Memory: Send + Sync + fmt::Debug {
     /// They cannot be read. A turn is not begun then: a denial among them might be forgotten.
     fn all(&self) -> Result<Vec<Kept>, MemoryError>;
 
+    /// The same where nothing has to be waited for, so that a turn can begin at once; `None` = ask for [`all`](Self::all).
+    fn at_hand(&self) -> Option<Vec<Kept>> {
+        None
+    }
+
+    /// What is kept was changed past this memory: what it has at hand counts no more.
+    fn changed_elsewhere(&self) {}
+
     /// Keeps one more. One that says the same about the same is replaced.
     ///
     /// # Errors

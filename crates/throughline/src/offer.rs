@@ -70,7 +70,7 @@ impl Offer {
                 Some(definition) => prompt::count(definition),
                 None => {
                     let wire = tool.definition();
-                    let beside = json!({"name": wire.name, "description": wire.description, "parameters": wire.parameters});
+                    let beside = json!({"name": wire.name, "description": wire.description, "parameters": *wire.parameters});
                     prompt::count(&beside.to_string())
                 }
             };

@@ -107,7 +107,7 @@ impl Turn {
 /// Says something to a running turn. Cheap to clone; holding it does not keep the turn alive.
 #[derive(Clone, Debug)]
 pub struct TurnControl {
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) commands: mpsc::Sender<Box<Command>>,
     pub(crate) over: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
     pub(crate) abandoned: CancellationToken,
@@ -264,7 +264,7 @@ impl TurnControl {
     }
 
     async fn send(&self, command: Command) -> Accepted {
-        match self.commands.send(command).await {
+        match self.commands.send(Box::new(command)).await {
             Ok(()) => Accepted::Yes,
             Err(_) => Accepted::TurnIsOver,
         }

@@ -34,6 +34,8 @@ pub struct Registry {
 pub struct Registered {
     tool: Arc<dyn Tool>,
     spec: ToolSpec,
+    /// Those of the definition: every turn has them, and they are large.
+    parameters: Arc<Value>,
     schema: Schema,
     wire_name: WireName,
     fingerprint: Fingerprint,
@@ -143,9 +145,7 @@ impl RegistryBuilder {
             .iter()
             .filter_map(|(wire_name, name)| {
                 let (tool, spec, schema) = found.remove(name)?;
-                let fingerprint = Fingerprint::of(&spec, wire_name);
-                let registered = Registered { tool, spec, schema, wire_name: wire_name.clone(), fingerprint };
-                Some((name.clone(), Arc::new(registered)))
+                Some((name.clone(), Arc::new(Registered::new(tool, spec, schema, wire_name))))
             })
             .collect();
         (Registry { entries, by_wire_name }, refused)
@@ -174,6 +174,12 @@ fn checked(
 }
 
 impl Registered {
+    fn new(tool: Arc<dyn Tool>, spec: ToolSpec, schema: Schema, wire_name: &WireName) -> Self {
+        let (fingerprint, parameters) =
+            (Fingerprint::of(&spec, wire_name), Arc::new(spec.parameters.clone()));
+        Self { tool, spec, parameters, schema, wire_name: wire_name.clone(), fingerprint }
+    }
+
     /// The code.
     pub fn tool(&self) -> &Arc<dyn Tool> {
         &self.tool
@@ -202,7 +208,7 @@ impl Registered {
         ToolDefinition {
             name: self.wire_name.clone(),
             description: self.spec.description.clone(),
-            parameters: self.spec.parameters.clone(),
+            parameters: self.parameters.clone(),
             vcp: self.spec.vcp_command.clone(),
         }
     }
@@ -259,9 +265,7 @@ impl Registry {
                 false => {
                     let schema = Schema::compile(&entry.spec.parameters)
                         .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
-                    let (tool, spec, wire_name) = (entry.tool.clone(), entry.spec.clone(), wire_name.clone());
-                    let fingerprint = Fingerprint::of(&spec, &wire_name);
-                    Arc::new(Registered { tool, spec, schema, wire_name, fingerprint })
+                    Arc::new(Registered::new(entry.tool.clone(), entry.spec.clone(), schema, wire_name))
                 }
             };
             entries.insert(name.clone(), entry);

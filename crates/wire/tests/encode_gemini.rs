@@ -4,6 +4,7 @@ mod history;
 
 use history::{call, closed, denied, done, done_with_picture, echoed, failed, request, tool, user};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use throughline_wire::{
     Dialect, Message, ModelRequest, Profile, RawArguments, ToolChoice, Transfer, UserPart, encode,
 };
@@ -36,7 +37,8 @@ fn a_whole_request() {
     let mut request = request("gemini-3-flash", vec![user("Weather?")]);
     request.instructions = Some("Be brief.".into());
     request.tools = vec![tool("get_weather")];
-    request.tools[0].parameters["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    Arc::make_mut(&mut request.tools[0].parameters)["$schema"] =
+        json!("https://json-schema.org/draft/2020-12/schema");
     request.settings.temperature = Some(0.5);
     request.settings.max_output_tokens = Some(100);
     request.settings.extra = json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}}})
@@ -59,7 +61,7 @@ fn a_whole_request() {
 fn the_last_step_lists_tools_and_forbids_them() {
     let mut request = request("m", vec![user("x")]);
     request.tools = vec![tool("f")];
-    request.tools[0].parameters = json!({"type": "object", "properties": {}});
+    request.tools[0].parameters = Arc::new(json!({"type": "object", "properties": {}}));
     request.tool_choice = ToolChoice::None;
     let forbidden = body(&request, &Profile::default());
     assert_eq!(forbidden["toolConfig"], json!({"functionCallingConfig": {"mode": "NONE"}}));

@@ -642,7 +642,9 @@ async fn forget(
     Path(number): Path<u64>,
 ) -> Result<StatusCode, ApiError> {
     principal.need(Scope::Chat)?;
-    match state.catalog.forget_remembered(&principal.user, number).await? {
+    let forgotten = state.catalog.forget_remembered(&principal.user, number).await;
+    state.app.always_changed(Some(&principal.user));
+    match forgotten? {
         Some(_) => Ok(StatusCode::NO_CONTENT),
         None => Err(ApiError::not_found("remembered answer", &number.to_string())),
     }

@@ -90,8 +90,7 @@ impl Hub {
             let Some(last) = records.last() else { break };
             after = last.seq;
             // A reader ignores what it does not know.
-            let read =
-                records.iter().filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok());
+            let read = records.iter().filter_map(|record| Event::of_kind(&record.kind, &record.payload).ok());
             events.extend(read);
         }
         Ok(events)

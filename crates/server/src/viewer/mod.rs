@@ -275,7 +275,7 @@ pub async fn message(log: &dyn Log, turn: &TurnId) -> Result<(Message, Ended), L
         }
         for record in &records {
             // A reader ignores what it does not know.
-            if let Ok(event) = serde_json::from_slice::<Event>(&record.payload) {
+            if let Ok(event) = Event::of_kind(&record.kind, &record.payload) {
                 message.absorb(&event);
             }
         }

@@ -13,7 +13,7 @@ pub struct SqliteSettings {
     pub commits_per_second_max: u32,
     /// Commits that need not wait for each other after a quiet time. Default 64.
     pub commit_burst: u32,
-    /// Recent records of one running turn that viewers get from memory. Default 32 KiB.
+    /// Recent records of one running turn that viewers get from memory. Default 16 KiB.
     pub ring_bytes_max: usize,
     /// After this time without an append a turn leaves memory for its segment. Default 10 s.
     pub ring_idle: Duration,
@@ -43,7 +43,7 @@ impl Default for SqliteSettings {
             sync: Sync::ByClass,
             commits_per_second_max: 500,
             commit_burst: 64,
-            ring_bytes_max: 32 << 10,
+            ring_bytes_max: 16 << 10,
             ring_idle: Duration::from_secs(10),
             tail_records_max: 512,
             queue_bytes_max: 64 << 20,

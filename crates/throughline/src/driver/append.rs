@@ -216,15 +216,15 @@ const RECORDS_PER_READ: usize = 4_096;
 /// `not_started`, the message says that it was interrupted.
 pub(super) async fn end_as_interrupted(
     log: &dyn Log,
-    turn: &TurnId,
-    setup: TurnSetup,
-    start: TurnStart,
+    given: &(TurnSetup, TurnStart),
     clock: Clock,
 ) -> Result<Turn, LogError> {
+    let (setup, start) = given;
+    let turn = &start.turn_id;
     let claim = log.claim(turn.as_str()).await?;
     let (events, beside) = read(log, turn.as_str()).await?;
-    let setup = TurnSetup { on_interrupted: OnInterrupted::End, ..setup };
-    let mut machine = Turn::restore(setup, start, &events, &beside);
+    let setup = TurnSetup { on_interrupted: OnInterrupted::End, ..setup.clone() };
+    let mut machine = Turn::restore(setup, start.clone(), &events, &beside);
     let (mut out, mut outbox) = (Out::default(), Outbox::new());
     machine.resume(claim.epoch.0, clock.now(), &mut out);
     if !machine.is_over() {

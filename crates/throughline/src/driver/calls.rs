@@ -23,8 +23,9 @@ pub(super) struct RunningTools {
     timeouts: HashMap<ToolName, Duration>,
     tasks: JoinSet<Outcome>,
     running: HashMap<Id, Running>,
-    reports: mpsc::Receiver<Report>,
-    report: mpsc::Sender<Report>,
+    /// Boxed, as commands are: a channel makes room for 32 at its beginning.
+    reports: mpsc::Receiver<Box<Report>>,
+    report: mpsc::Sender<Box<Report>>,
     asked_max: Duration,
     /// Questions that tools have asked, by the number that the machine knows.
     asked: HashMap<u64, oneshot::Sender<ToolAnswer>>,
@@ -94,7 +95,7 @@ impl RunningTools {
                 let report = report.clone();
                 async move {
                     // Nobody listens only when the turn is gone.
-                    let _ = report.send(Report::Progress(input)).await;
+                    let _ = report.send(Box::new(Report::Progress(input))).await;
                 }
             };
             failpoint::reach("tool_begins");
@@ -114,7 +115,7 @@ impl RunningTools {
             async move {
                 let (reply, answer) = oneshot::channel();
                 // If the turn is gone, so is whoever would answer.
-                if report.send(Report::Asks { call, attempt, question, reply }).await.is_err() {
+                if report.send(Box::new(Report::Asks { call, attempt, question, reply })).await.is_err() {
                     return ToolAnswer::Cancel;
                 }
                 answer.await.unwrap_or(ToolAnswer::Cancel)
@@ -144,7 +145,7 @@ impl RunningTools {
             let ended = tokio::select! {
                 // Reports that came before an end are given before it.
                 biased;
-                Some(report) = self.reports.recv() => match report {
+                Some(report) = self.reports.recv() => match *report {
                     Report::Progress(input) => return input,
                     Report::Asks { call, attempt, question, reply } => {
                         self.questions += 1;

@@ -125,7 +125,8 @@ pub(crate) struct World {
     pub executor: Executor,
     pub approval_handler: Option<ApprovalHandler>,
     pub keep: Keep,
-    pub commands: mpsc::Receiver<Command>,
+    /// Boxed: a channel makes room for 32 of them at its beginning, for each turn.
+    pub commands: mpsc::Receiver<Box<Command>>,
     /// What the user says in mid-turn.
     pub mailbox: Mailbox,
     /// Where what is too large for the log goes, and comes from.
@@ -141,14 +142,14 @@ pub(crate) struct World {
 /// Drives a turn to its end and tells what came of it. A panic anywhere, and a log that refuses, end the turn as
 /// interrupted: what the log holds is what happened.
 pub(crate) async fn drive(setup: TurnSetup, start: TurnStart, origin: Origin, world: World) -> TurnEnded {
-    let (clock, log, turn) = (world.clock, world.log.clone(), start.turn_id.clone());
-    let run = Driver::run(setup.clone(), start.clone(), origin, world);
+    let (clock, log, given) = (world.clock, world.log.clone(), Arc::new((setup, start)));
+    let run = Driver::run(given.clone(), origin, world);
     match AssertUnwindSafe(run).catch_unwind().await {
         Ok(Ok(machine)) => ended(&machine),
         // Another owner writes this turn now; it will end it.
         Ok(Err(LogError::Fenced { .. })) => TurnEnded::default(),
         // A store that is lost cannot be told that it is lost; who follows the turn sees that its driver is gone.
-        Ok(Err(_)) | Err(_) => append::end_as_interrupted(&*log, &turn, setup, start, clock)
+        Ok(Err(_)) | Err(_) => append::end_as_interrupted(&*log, &given, clock)
             .await
             .map_or_else(|_| TurnEnded::default(), |machine| ended(&machine)),
     }
@@ -192,7 +193,8 @@ enum Senders {
 }
 
 impl Driver {
-    async fn run(setup: TurnSetup, start: TurnStart, origin: Origin, world: World) -> Result<Turn, LogError> {
+    async fn run(given: Arc<(TurnSetup, TurnStart)>, origin: Origin, world: World) -> Result<Turn, LogError> {
+        let (setup, start) = &*given;
         let World { clock, log, claim, upstreams, calls, registry, executor, approval_handler, keep, .. } =
             world;
         let World { mut commands, mailbox, shelf, log_wait, offers, abandoned, observer, .. } = world;
@@ -203,7 +205,7 @@ impl Driver {
         let mut appender = Appender::new(log, &start.turn_id, claim.epoch, &logged, log_wait);
         let tools = RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits, shelf.clone());
         let mut out = Out::default();
-        let mut machine = Turn::restore(setup, start, &logged, &beside);
+        let mut machine = Turn::restore_in(given.clone(), &logged, &beside);
         machine.resume(claim.epoch.0, clock.now(), &mut out);
         let mut driver = Driver {
             machine,
@@ -273,7 +275,7 @@ impl Driver {
                     driver.feed(Input::Cancel);
                 }
                 command = commands.recv(), if senders == Senders::There => match command {
-                    Some(command) => driver.command(command),
+                    Some(command) => driver.command(*command),
                     None => senders = Senders::Gone,
                 },
                 input = driver.questions.answered() => driver.feed(input),

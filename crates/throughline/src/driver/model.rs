@@ -55,7 +55,7 @@ impl ModelCall {
         let call = async move {
             let call = AssertUnwindSafe(async {
                 shelf.bring_in(&mut request).await;
-                client.call(&request, &calls, &clock, watch, &shelf, &out).await;
+                client.call(request, &calls, &clock, watch, &shelf, &out).await;
             });
             if call.catch_unwind().await.is_err() {
                 // R: R3

@@ -99,7 +99,7 @@ impl UpstreamClient {
     /// future closes the connection.
     pub(crate) async fn call(
         &self,
-        request: &ModelRequest,
+        request: Box<ModelRequest>,
         calls: &CallFormat,
         clock: &Clock,
         watch: CallWatch,
@@ -119,24 +119,27 @@ impl UpstreamClient {
 
     async fn exchange(
         &self,
-        request: &ModelRequest,
+        request: Box<ModelRequest>,
         calls: &CallFormat,
         clock: &Clock,
         listeners: Listeners<'_>,
         bytes: &mut u64,
     ) -> Result<(), UpstreamFailure> {
         let limits = Deadlines::start(&self.upstream);
+        let names = request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
         let written = match calls {
-            CallFormat::Native => Cow::Borrowed(request),
-            CallFormat::Text(text) => Cow::Owned(render(request, text)),
+            CallFormat::Native => request,
+            CallFormat::Text(text) => Box::new(render(&request, text)),
         };
         let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
         let response = self.open(&written, clock, offered, &limits, listeners.watch).await?;
+        // A reply takes long, and a history can be large.
+        drop(written);
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
             think: Think::Split,
-            offered: request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect(),
+            offered: names,
             calls: calls.clone(),
         };
         let reply = Reply {

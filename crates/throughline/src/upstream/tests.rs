@@ -79,8 +79,11 @@ fn with_tools() -> ModelRequest {
 
 async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
     let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
-    let mut call =
-        Some(client.call(request, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed());
+    let mut call = Some(
+        client
+            .call(Box::new(request.clone()), &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said)
+            .boxed(),
+    );
     let (mut batch, mut failure) = (Batch::default(), None);
     while let Some(item) = said.next_of(&mut call).await {
         match item {
@@ -368,8 +371,9 @@ async fn dropping_a_call_closes_its_connection() {
         testkit::Upstream::start(Queue::new([Script::new().say("Hello").then(Move::Stall)])).await.unwrap();
     let client = client(chat(&server));
     let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
-    let mut call =
-        Some(client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed());
+    let mut call = Some(
+        client.call(Box::new(asked), &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed(),
+    );
     assert!(matches!(said.next_of(&mut call).await, Some(ModelItem::Events(_))));
     assert!(call.is_some(), "it never ends by itself");
     drop(call);
@@ -385,8 +389,9 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
     let client = client(chat(&server));
     let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
-    let mut call =
-        Some(client.call(&asked, &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed());
+    let mut call = Some(
+        client.call(Box::new(asked), &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed(),
+    );
     assert!(said.next_of(&mut call).await.is_some());
     // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.
     let mut sent = 0;

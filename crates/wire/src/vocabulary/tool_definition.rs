@@ -3,6 +3,7 @@
 use super::WireName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Name, description and JSON Schema of one offered tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,8 +12,9 @@ pub struct ToolDefinition {
     pub name: WireName,
     /// What it does, for the model.
     pub description: String,
-    /// JSON Schema of the arguments: an object schema.
-    pub parameters: Value,
+    /// JSON Schema of the arguments: an object schema. Shared: every turn and every request has all tools' schemas.
+    #[serde(with = "shared")]
+    pub parameters: Arc<Value>,
     /// What it is called in the VCP text protocol; without it, by its wire name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcp: Option<VcpCommand>,
@@ -21,7 +23,23 @@ pub struct ToolDefinition {
 impl ToolDefinition {
     /// A tool that every protocol calls by its wire name.
     pub fn new(name: impl Into<WireName>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters, vcp: None }
+        let (name, description, parameters) = (name.into(), description.into(), Arc::new(parameters));
+        Self { name, description, parameters, vcp: None }
+    }
+}
+
+/// As the value itself.
+mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+    use std::sync::Arc;
+
+    pub(super) fn serialize<S: Serializer>(value: &Arc<Value>, to: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Value>, D::Error> {
+        Value::deserialize(from).map(Arc::new)
     }
 }
 

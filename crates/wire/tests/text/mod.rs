@@ -136,7 +136,7 @@ pub fn tools() -> Vec<ToolDefinition> {
             json!([]),
         ),
     );
-    operator.parameters["properties"]["n"] = json!({ "type": "integer" });
+    Arc::make_mut(&mut operator.parameters)["properties"]["n"] = json!({ "type": "integer" });
     let mut read = ToolDefinition::new(
         "files_read",
         "Reads.",

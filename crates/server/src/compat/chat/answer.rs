@@ -165,7 +165,7 @@ impl Answer {
 
 /// An event of the log; a reader ignores what it does not know.
 pub(super) fn event_of(record: &Record) -> Option<Event> {
-    serde_json::from_slice(&record.payload).ok()
+    Event::of_kind(&record.kind, &record.payload).ok()
 }
 
 impl LifeLine {

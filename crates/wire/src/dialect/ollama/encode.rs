@@ -42,7 +42,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
 
 fn tool(tool: &ToolDefinition) -> Value {
     let function =
-        json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
+        json!({ "name": tool.name, "description": tool.description, "parameters": *tool.parameters });
     json!({ "type": "function", "function": function })
 }
 

@@ -57,7 +57,7 @@ fn tool(tool: &ToolDefinition) -> Value {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
+        "parameters": *tool.parameters,
         "strict": false,
     })
 }

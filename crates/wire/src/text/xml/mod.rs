@@ -47,7 +47,7 @@ impl TextProtocol for Xml {
         let line = |tool: &ToolDefinition| {
             let ToolDefinition { name, description, parameters, .. } = tool;
             let function =
-                json!({ "name": name.as_str(), "description": description, "parameters": parameters });
+                json!({ "name": name.as_str(), "description": description, "parameters": **parameters });
             let line = json!({ "type": "function", "function": function }).to_string();
             escape(BEGINNINGS, &line).replace("tools>", "tools\\u003e")
         };
