@@ -141,7 +141,11 @@ async fn next_frame(viewer: &mut Viewer, meter: &Meter) -> io::Result<Option<Byt
     let Some(viewed) = viewer.next().await.map_err(io::Error::other)? else { return Ok(None) };
     let mut frame = Vec::new();
     match viewed {
-        Viewed::Records(records) => records.iter().for_each(|record| own::event(&mut frame, record)),
+        Viewed::Records(records) => {
+            // As much as it takes: a client that does not read keeps all of it.
+            frame.reserve_exact(records.iter().map(own::event_bytes).sum());
+            records.iter().for_each(|record| own::event(&mut frame, record));
+        }
         Viewed::Snapshot(message) => own::whole(&mut frame, Whole::Snapshot, &message)?,
         Viewed::Resync(message) => own::whole(&mut frame, Whole::Resync, &message)?,
         Viewed::Idle => own::heartbeat(&mut frame, Timestamp::now().as_millisecond()),

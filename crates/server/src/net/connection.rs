@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::Sleep;
 
 /// What every request of a connection carries in its extensions.
 #[derive(Clone, Debug)]
@@ -65,15 +66,26 @@ impl Transport {
 pub(crate) struct Guarded {
     transport: Transport,
     cut: Arc<Cut>,
+    /// For how long a viewer may take nothing.
+    patience: Duration,
+    /// Rings when the client has taken nothing for so long. There is none while it takes what is written.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Several answers travel on it at once, so that what one of them takes says nothing about another.
+    is_shared: bool,
     /// Dropped with the transport, wherever an upgrade has taken it.
     _closed: oneshot::Sender<Infallible>,
 }
 
 impl Guarded {
     /// The receiver ends when the transport is closed.
-    pub(crate) fn new(transport: Transport, cut: Arc<Cut>) -> (Self, oneshot::Receiver<Infallible>) {
+    pub(crate) fn new(
+        transport: Transport,
+        cut: Arc<Cut>,
+        patience: Duration,
+    ) -> (Self, oneshot::Receiver<Infallible>) {
         let (_closed, closed) = oneshot::channel();
-        (Self { transport, cut, _closed }, closed)
+        let is_shared = transport.is_http2();
+        (Self { transport, cut, patience, stalled: None, is_shared, _closed }, closed)
     }
 
     /// Without it the kernel would keep what was not read, and try to deliver it.
@@ -86,10 +98,31 @@ impl Guarded {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 
-    /// What was written, unless the client does not take it and the connection is cut meanwhile.
-    fn unless_cut<T>(&self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if polled.is_pending() && self.cut.poll_writing(cx).is_ready() {
+    /// As [`Self::unless_cut`], of a write: what the client takes gives it its time anew.
+    fn written(&mut self, polled: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &polled {
+            self.stalled = None;
+            if !self.is_shared {
+                self.cut.took(*bytes);
+            }
+        }
+        self.unless_cut(polled, cx)
+    }
+
+    /// What was done, unless the client does not take it: then the connection may be cut meanwhile, or its time is over.
+    fn unless_cut<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            return polled;
+        }
+        if self.cut.poll_writing(cx).is_ready() {
             return self.reset();
+        }
+        if self.cut.is_watched() {
+            let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
+            if stalled.as_mut().poll(cx).is_ready() {
+                self.cut.now();
+                return self.reset();
+            }
         }
         polled
     }
@@ -135,7 +168,7 @@ impl AsyncWrite for Guarded {
             #[cfg(feature = "tls-server")]
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         };
-        self.unless_cut(polled, cx)
+        self.written(polled, cx)
     }
 
     fn poll_write_vectored(
@@ -151,7 +184,7 @@ impl AsyncWrite for Guarded {
             #[cfg(feature = "tls-server")]
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         };
-        self.unless_cut(polled, cx)
+        self.written(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 /// A switch that goes one way. Whoever reads or writes asks it first, which costs one load.
@@ -13,6 +13,8 @@ pub struct Cut {
     writer: AtomicWaker,
     is_over: AtomicBool,
     speaker: AtomicWaker,
+    is_watched: AtomicBool,
+    taken: AtomicU64,
 }
 
 impl Cut {
@@ -21,6 +23,31 @@ impl Cut {
         self.is_cut.store(true, Ordering::Release);
         self.reader.wake();
         self.writer.wake();
+    }
+
+    /// From now on until the next request somebody views a turn here: a client that takes nothing is not waited for, also
+    /// when everything has been written and only the connection's own buffers are still full.
+    pub fn watch_writing(&self) {
+        self.is_watched.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection has taken so many bytes more.
+    pub(crate) fn took(&self, bytes: usize) {
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The bytes that the connection has taken so far. Always 0 where several answers share one (HTTP/2).
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Another request begins on the connection.
+    pub(crate) fn begin(&self) {
+        self.is_watched.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Relaxed)
     }
 
     /// Asks whoever serves the connection to say goodbye. Who wants to be sure ends it a moment later.

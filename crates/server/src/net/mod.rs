@@ -333,10 +333,12 @@ async fn attend(
         Some(never) => match never {},
     };
     let (cut, is_http2) = (connection.cut.clone(), transport.is_http2());
-    let (transport, closed) = Guarded::new(transport, cut.clone());
+    let patience = Duration::from_millis(shared.limits.behind_ms_max);
+    let (transport, closed) = Guarded::new(transport, cut.clone(), patience);
     let io = TokioIo::new(transport);
     let app = shared.app.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        connection.cut.begin();
         request.extensions_mut().insert(connection.clone());
         let request: Request = request.map(Body::new);
         // A router is always ready, and its clones are cheap.

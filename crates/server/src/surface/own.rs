@@ -16,6 +16,13 @@ pub fn opening(retry_ms: u32) -> String {
     format!("retry: {retry_ms}\n: open\n\n")
 }
 
+/// At most so many bytes are appended by [`event`].
+pub fn event_bytes(record: &Record) -> usize {
+    // Three names, three line ends and one more, and a number of up to 20 digits.
+    const AROUND: usize = "id: \nevent: \ndata: \n\n".len() + 20;
+    AROUND + record.kind.len() + record.payload.len()
+}
+
 /// Appends an event.
 pub fn event(frame: &mut Vec<u8>, record: &Record) {
     named(frame, record.seq, &record.kind, &record.payload);

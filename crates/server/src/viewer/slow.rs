@@ -43,6 +43,10 @@ pub struct Meter {
     gave_at: AtomicU64,
     /// The last event that it was given.
     after: AtomicU64,
+    /// What its connection had taken when it was last looked at, and when that was less, in milliseconds since `began`: a
+    /// large event may take a slow client its time.
+    taken: AtomicU64,
+    took_at: AtomicU64,
     cut: Arc<Cut>,
 }
 
@@ -55,8 +59,12 @@ impl Meter {
     /// It was given the events up to this one.
     pub fn given(&self, after: u64) {
         self.after.store(after, Ordering::Relaxed);
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.gave_at.store(now.saturating_add(1), Ordering::Relaxed);
+        self.gave_at.store(self.now().saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Milliseconds since `began`.
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether its connection has been cut.
@@ -64,9 +72,15 @@ impl Meter {
         self.cut.is_cut()
     }
 
+    /// For how long it has taken nothing of what it was given. Asked by the watchdog alone.
     fn untaken_for(&self) -> Option<Duration> {
-        let since = self.gave_at.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(self.began.elapsed().saturating_sub(Duration::from_millis(since)))
+        let (now, taken) = (self.now(), self.cut.taken());
+        if self.taken.swap(taken, Ordering::Relaxed) != taken {
+            self.took_at.store(now, Ordering::Relaxed);
+        }
+        let gave_at = self.gave_at.load(Ordering::Relaxed).checked_sub(1)?;
+        let since = gave_at.max(self.took_at.load(Ordering::Relaxed));
+        Some(Duration::from_millis(now.saturating_sub(since)))
     }
 }
 
@@ -85,9 +99,12 @@ impl Watchdog {
 
     /// Looks after one more viewer, until the meter is dropped. Needs a runtime.
     pub fn watch(&self, turn: TurnId, after: u64, cut: Arc<Cut>) -> Arc<Meter> {
+        // What the viewer's stream has handed over is out of its sight: the connection looks after that.
+        cut.watch_writing();
         let began = self.shared.began;
         let (gave_at, after) = (AtomicU64::new(0), AtomicU64::new(after));
-        let meter = Arc::new(Meter { turn, began, gave_at, after, cut });
+        let (taken, took_at) = (AtomicU64::new(cut.taken()), AtomicU64::new(0));
+        let meter = Arc::new(Meter { turn, began, gave_at, after, taken, took_at, cut });
         self.shared.meters().push(Arc::downgrade(&meter));
         if !self.started.swap(true, Ordering::AcqRel) {
             tokio::spawn(look_after(Arc::downgrade(&self.shared)));

@@ -122,3 +122,76 @@ async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slo
         assert!(joined.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "each once and in order");
     }
 }
+
+/// Connections of the server that still wait for their clients, as the kernel sees them.
+#[cfg(target_os = "linux")]
+fn waiting(server: &TestServer) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = format!(":{:04X}", server.address.port());
+    let waits = |line: &&str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        matches!(columns[..], [_, local, _, _, queues, ..]
+            if local.ends_with(&port) && !queues.starts_with("00000000:"))
+    };
+    table.lines().skip(1).filter(waits).count()
+}
+
+// R: R3
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
+    // Of some of these turns everything has been handed to the connection when it is full, of some a part, of some nothing.
+    let limits = ServerLimits {
+        behind_ms_max: BEHIND_MS_MAX,
+        message_bytes_max: 3 << 20,
+        turns_per_key_max: 100,
+        ..ServerLimits::default()
+    };
+    let model = Queue::new((0..48).map(|_| Script::new().say("Short.")));
+    let server = TestServer::start_with(model, |builder| builder, limits).await;
+    let mut lazies = Vec::new();
+    for kib in (8..392).step_by(8) {
+        let turn = server.say(&"a few more words".repeat(kib * 64)).await;
+        log(&server, &turn).await;
+        lazies.push(begin_to_look(&server, &turn, By::Query).await);
+    }
+    for lazy in &lazies {
+        lazy.readable().await.unwrap();
+    }
+    let gone = timeout(PATIENCE, async {
+        while waiting(&server) > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    });
+    gone.await.unwrap_or_else(|_| panic!("{} connections wait for ever", waiting(&server)));
+    let cut = lazies.iter().filter(|lazy| lazy.take_error().unwrap().is_some()).count();
+    assert!(cut > 5 && cut < lazies.len(), "{cut} of {} were cut", lazies.len());
+}
+
+// R: R3
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_that_takes_slowly_is_not_cut() {
+    // One large event, which lasts longer than a viewer may take nothing.
+    for by in [By::Query, By::Socket] {
+        let limits = ServerLimits {
+            behind_ms_max: BEHIND_MS_MAX,
+            message_bytes_max: 3 << 20,
+            ..ServerLimits::default()
+        };
+        let model = Queue::new([Script::new().say("Short.")]);
+        let server = TestServer::start_with(model, |builder| builder, limits).await;
+        let turn = server.say(&"a few more words ".repeat(150_000)).await;
+        log(&server, &turn).await;
+        let mut slow = begin_to_look(&server, &turn, by).await;
+        let (began, mut taken) = (Instant::now(), 0);
+        while began.elapsed().as_millis() < u128::from(4 * BEHIND_MS_MAX) {
+            let mut piece = [0; 4 << 10];
+            let read = timeout(PATIENCE, slow.read(&mut piece)).await.expect("there is more").unwrap();
+            assert!(read > 0, "by {by:?} it is cut behind {taken} bytes");
+            taken += read;
+            // What is slow is the client.
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert!(taken < 2 << 20, "it was slow: {taken} bytes");
+    }
+}

@@ -15,11 +15,15 @@ pub(crate) enum Behind {
     InsideMerged,
 }
 
+/// What is given at once, in bytes of records: a viewer that takes nothing holds no more than this.
+const BATCH_BYTES: usize = 64 << 10;
+
 /// Takes records behind a number out of segments that come in order.
 pub(crate) struct Gather {
     after: u64,
     records_max: usize,
     bytes: usize,
+    found_bytes: usize,
     found: Vec<Record>,
     inside_merged: bool,
 }
@@ -33,7 +37,7 @@ pub(crate) enum More {
 
 impl Gather {
     pub fn new(after: u64, records_max: usize) -> Self {
-        Self { after, records_max, bytes: 0, found: Vec::new(), inside_merged: false }
+        Self { after, records_max, bytes: 0, found_bytes: 0, found: Vec::new(), inside_merged: false }
     }
 
     /// Takes what is wanted out of a segment.
@@ -51,17 +55,34 @@ impl Gather {
                 self.inside_merged = true;
                 return Ok(More::Enough);
             }
-            if self.found.len() >= self.records_max {
+            if self.found.len() >= self.records_max || self.found_bytes >= BATCH_BYTES {
                 return Ok(More::Enough);
             }
+            self.found_bytes += record.payload.len();
             self.found.push(record);
         }
         Ok(if self.bytes >= BYTES { More::Enough } else { More::Wanted })
     }
 
     pub fn done(self) -> Behind {
-        if self.inside_merged { Behind::InsideMerged } else { Behind::Records(self.found) }
+        if self.inside_merged {
+            return Behind::InsideMerged;
+        }
+        // Records are slices of their segment: whoever keeps a few of them would keep all of it.
+        let few = self.found_bytes < self.bytes / 2;
+        Behind::Records(if few { on_their_own(self.found, self.found_bytes) } else { self.found })
     }
+}
+
+/// The same records in a place of their own.
+fn on_their_own(mut records: Vec<Record>, bytes: usize) -> Vec<Record> {
+    let mut place = Vec::with_capacity(bytes);
+    records.iter().for_each(|record| place.extend_from_slice(&record.payload));
+    let mut rest = Bytes::from(place);
+    for record in &mut records {
+        record.payload = rest.split_to(record.payload.len());
+    }
+    records
 }
 
 /// All records of a turn as sealed segments: first number, last number, blob. The first begins at 1.

@@ -239,3 +239,46 @@ fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R3
+    #[tokio::test]
+    async fn what_a_job_did_before_it_failed_or_panicked_is_undone_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
+        let store = SqliteStore::open(&folder.path().join("t.db"), settings).await.unwrap();
+        let write = |notes: &'static str| {
+            store.write(Durability::Process, move |connection| Ok(connection.execute_batch(notes)?))
+        };
+        write("CREATE TABLE note (n INTEGER)").await.unwrap();
+        // All in the queue at once, so that they can share a commit.
+        let fails = store.write(Durability::Process, |connection| {
+            connection.execute_batch("INSERT INTO note VALUES (2)")?;
+            Err::<(), _>(StoreError::failed("as it was asked to"))
+        });
+        let panics = store.write(Durability::Process, |connection| {
+            connection.execute_batch("INSERT INTO note VALUES (3)")?;
+            if connection.is_autocommit() { Ok(()) } else { panic!("as it was asked to") }
+        });
+        let (one, fails, panics, four) = tokio::join!(
+            write("INSERT INTO note VALUES (1)"),
+            fails,
+            panics,
+            write("INSERT INTO note VALUES (4)")
+        );
+        assert!(one.is_ok() && four.is_ok(), "{one:?} {four:?}");
+        assert_eq!(fails.unwrap_err().to_string(), StoreError::failed("as it was asked to").to_string());
+        assert!(panics.unwrap_err().to_string().contains("panicked"));
+        let notes = store.read(|connection| {
+            let mut find = connection.prepare("SELECT n FROM note ORDER BY n")?;
+            let notes = find.query_map([], |row| row.get::<_, i64>(0))?;
+            Ok(notes.collect::<Result<Vec<_>, _>>()?)
+        });
+        assert_eq!(notes.await.unwrap(), [1, 4]);
+        // The thread that writes lives on.
+        write("INSERT INTO note VALUES (5)").await.unwrap();
+    }
+}

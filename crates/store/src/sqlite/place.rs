@@ -133,6 +133,12 @@ pub(super) fn refuse_network(place: &Place) -> Result<(), OpenError> {
 
 #[cfg(target_os = "linux")]
 fn network_file_system(folder: &Path) -> io::Result<Option<&'static str>> {
+    Ok(network_kind(rustix::fs::statfs(folder)?.f_type as u64 & 0xFFFF_FFFF))
+}
+
+/// What a file system is called, if it is of another machine.
+#[cfg(target_os = "linux")]
+fn network_kind(number: u64) -> Option<&'static str> {
     // linux/magic.h; ceph, lustre and gfs2 from their own sources.
     const KINDS: [(u64, &str); 10] = [
         (0x6969, "NFS"),
@@ -146,8 +152,7 @@ fn network_file_system(folder: &Path) -> io::Result<Option<&'static str>> {
         (0x0BD0_0BD0, "Lustre"),
         (0x0116_1970, "GFS2"),
     ];
-    let kind = rustix::fs::statfs(folder)?.f_type as u64 & 0xFFFF_FFFF;
-    Ok(KINDS.iter().find(|known| known.0 == kind).map(|known| known.1))
+    KINDS.iter().find(|known| known.0 == number).map(|known| known.1)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -171,4 +176,21 @@ pub(super) fn free_bytes(_place: &Place) -> io::Result<u64> {
 /// Which start of the machine this is; empty where the system does not say.
 pub(super) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    // R: R3
+    #[test]
+    fn file_systems_of_other_machines_are_known_by_their_numbers() {
+        // As statfs(2) of Linux gives them: NFS, SMB 2, and then ext4, tmpfs, btrfs, overlayfs.
+        assert_eq!(network_kind(0x6969), Some("NFS"));
+        assert_eq!(network_kind(0xFE53_4D42), Some("SMB2"));
+        for local in [0xEF53, 0x0102_1994, 0x9123_683E, 0x794C_7630] {
+            assert_eq!(network_kind(local), None);
+        }
+        assert_eq!(network_file_system(Path::new("/")).unwrap(), None);
+    }
 }

@@ -158,7 +158,8 @@ pub struct ServerLimits {
     pub turns_per_key_max: u32,
     /// Streams and WebSockets of a key. Default 64.
     pub streams_per_key_max: u32,
-    /// How far a viewer may be behind before its connection is cut, in bytes; it resumes where it was. Default 1 MiB.
+    /// How far a viewer that has taken nothing for a second may be behind before its connection is cut, in bytes; it
+    /// resumes where it was. Default 1 MiB.
     pub behind_bytes_max: u64,
     /// For how long a viewer may take nothing before its connection is cut, in milliseconds. Default 10,000.
     pub behind_ms_max: u64,

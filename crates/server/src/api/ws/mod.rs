@@ -23,6 +23,9 @@ pub const PROTOCOL: &str = "throughline.v1";
 /// What may wait inside for a socket that is full, in bytes, beside the message that is being sent.
 const WRITE_BUFFER_BYTES_MAX: usize = 128 << 10;
 
+/// What a client says is read in pieces of this size, in bytes. The library's own default would take 128 KiB of every socket.
+const READ_BUFFER_BYTES: usize = 4 << 10;
+
 /// `/v1/ws`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(connect))
@@ -49,6 +52,7 @@ async fn connect(
     let upgrade = upgrade
         .max_frame_size(state.limits.socket_frame_bytes_max as usize)
         .max_message_size(state.limits.socket_message_bytes_max as usize)
+        .read_buffer_size(READ_BUFFER_BYTES)
         // Each event goes out by itself and at once.
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX + state.limits.socket_message_bytes_max as usize)

@@ -11,7 +11,7 @@ use crate::net::Cut;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::own::{self, Whole};
-use crate::viewer::{From, Viewed, Viewer};
+use crate::viewer::{From, Meter, Viewed, Viewer};
 use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use futures_util::stream::{BoxStream, SelectAll, SplitSink, SplitStream};
@@ -19,6 +19,7 @@ use futures_util::{SinkExt, StreamExt, stream};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::{ClientHandle, TurnControl};
@@ -32,6 +33,13 @@ use tokio_util::sync::CancellationToken;
 const GOODBYE: Duration = Duration::from_secs(2);
 /// Pings without any sign of life in between after which the other end is taken for gone.
 const PINGS_UNANSWERED_MAX: u32 = 2;
+
+/// A turn that is followed.
+struct Follow {
+    stop: CancellationToken,
+    /// How far the client has taken its events: whoever is too far behind is cut.
+    meter: Arc<Meter>,
+}
 
 /// What one followed turn gives.
 enum Followed {
@@ -59,7 +67,7 @@ struct Session {
     cut: Arc<Cut>,
     /// How long one message may wait for the client.
     patience: Duration,
-    followed: HashMap<TurnId, CancellationToken>,
+    followed: HashMap<TurnId, Follow>,
     following: SelectAll<Following>,
     /// The tools that this client runs.
     client: Option<ClientHandle>,
@@ -134,10 +142,16 @@ impl Session {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), Over> {
-        match timeout(self.patience, self.sink.send(message)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(None),
-            Err(_) => Err(Some(Closing::TooSlow)),
+        let mut sending = pin!(self.sink.send(message));
+        loop {
+            let taken = self.cut.taken();
+            match timeout(self.patience, sending.as_mut()).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(_)) => return Err(None),
+                // A large message may take a slow client its time.
+                Err(_) if self.cut.taken() != taken => {}
+                Err(_) => return Err(Some(Closing::TooSlow)),
+            }
         }
     }
 
@@ -156,10 +170,17 @@ impl Session {
     async fn show(&mut self, turn: TurnId, after: u64, followed: Followed) -> Result<(), Over> {
         match followed {
             Followed::Seen(Viewed::Records(records)) => {
+                let meter = self.followed.get(&turn).map(|follow| follow.meter.clone());
                 for record in records {
                     // The log's own bytes, shared by all viewers; they are JSON, so they are UTF-8.
                     let Ok(text) = Utf8Bytes::try_from(record.payload) else { continue };
+                    if let Some(meter) = &meter {
+                        meter.given(record.seq);
+                    }
                     self.send(Message::Text(text)).await?;
+                }
+                if let Some(meter) = meter {
+                    meter.asks();
                 }
                 Ok(())
             }
@@ -234,7 +255,7 @@ impl Session {
             },
             Op::Unsubscribe(of) => match self.followed.get(&TurnId::new(of.turn_id.as_str())) {
                 Some(followed) => {
-                    followed.cancel();
+                    followed.stop.cancel();
                     Ok(Told::Done { status: "unsubscribing" })
                 }
                 None => Err(ApiError::not_found("subscription to turn", &of.turn_id)),
@@ -269,7 +290,9 @@ impl Session {
 
     fn follow(&mut self, viewer: Viewer) {
         let (turn, stop) = (viewer.turn().clone(), CancellationToken::new());
-        self.followed.insert(turn, stop.clone());
+        let watchdog = self.caller.state.hub.watchdog();
+        let meter = watchdog.watch(turn.clone(), viewer.after(), self.cut.clone());
+        self.followed.insert(turn, Follow { stop: stop.clone(), meter });
         let seen = stream::unfold(Some((viewer, stop)), |state| async move {
             let (mut viewer, stop) = state?;
             let next = tokio::select! {

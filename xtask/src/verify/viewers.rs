@@ -1,0 +1,33 @@
+//! Crowds of viewers on the server as people run it. R: R3
+
+use super::Proved;
+use crate::program::Program;
+use crate::{generated, repository};
+use anyhow::{Result, bail};
+
+const DOCUMENT: &str = "docs/reliability.md";
+const SECTION: &str = "viewers";
+
+/// The long form of the crowds. Each of them says in one line what it has seen, which is also what the page on reliability
+/// shows.
+pub fn viewers() -> Result<Proved> {
+    let mut figures = Vec::new();
+    let status = Program::cargo()
+        .args(["test", "--workspace", "--test", "crowd", "--", "--nocapture", "--test-threads=1"])
+        .env("THROUGHLINE_CROWD", "long")
+        .lines(|line| {
+            println!("{line}");
+            // The name of a test stands on the same line if its output is not held back.
+            for kind in ["storm: ", "never reading: "] {
+                figures.extend(line.find(kind).map(|at| line[at..].to_owned()));
+            }
+        })?;
+    if !status.success() || figures.len() != 2 {
+        bail!("a crowd is not served as it should be");
+    }
+    let lines: String = figures.iter().map(|figure| format!("- {figure}\n")).collect();
+    let shown = format!("{lines}\nSeen on {} ({}).\n", repository::date(), repository::machine());
+    let document = repository::read(DOCUMENT)?;
+    repository::write(DOCUMENT, &generated::replace(&document, SECTION, &shown)?)?;
+    Ok(Proved::Holds(figures.join("; ")))
+}
