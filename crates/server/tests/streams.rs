@@ -101,6 +101,7 @@ async fn a_place_that_is_not_there_is_told_as_what_it_is() {
         (events("?after=x"), "", 400, "invalid_value"),
         (events("?afte=1"), "", 400, "unknown_field"),
         (events(""), "x", 400, "invalid_position"),
+        (events("?after=1"), "x", 400, "invalid_position"),
         (server.url("/v1/turns/turn_none/events"), "", 404, "not_found"),
         (server.url("/v1/turns/turn_none"), "", 404, "not_found"),
     ] {

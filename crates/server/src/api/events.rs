@@ -31,6 +31,20 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(events))
 }
 
+/// One event as it comes in a stream.
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "it is for the description: what is sent is written as text")]
+pub struct StreamedEvent {
+    /// Its number in the turn, for `Last-Event-ID`; absent where there is nothing to come back to.
+    #[schema(required = false)]
+    id: Option<String>,
+    /// What it is: the `type` of the event; absent in chat completions.
+    #[schema(required = false)]
+    event: Option<String>,
+    /// An `Event` as JSON, a `chat.completion.chunk`, or `[DONE]`.
+    data: String,
+}
+
 /// Where to begin.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +76,7 @@ pub enum FromWhat {
     params(EventsQuery, ("turn_id" = String, Path, description = "Which turn"),
         ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it when they connect anew")),
     responses(
-        (status = 200, description = "Its events, to the last one", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Its events, to the last one", content_type = "text/event-stream", body = StreamedEvent),
         (status = 204, description = "It has ended, and everything has been seen"),
         (status = 400, description = "The place is no number", body = ErrorBody),
         (status = 404, description = "There is no such turn", body = ErrorBody),
@@ -92,20 +106,22 @@ pub fn cut_of(connection: Option<Extension<Connection>>) -> Arc<Cut> {
 }
 
 fn from(query: &EventsQuery, headers: &HeaderMap) -> Result<From, ApiError> {
-    if let Some(after) = query.after {
-        return Ok(From::After(after));
-    }
-    if let Some(id) = headers.get("last-event-id") {
-        let id = id.to_str().ok().map(str::trim).and_then(|id| id.parse().ok());
-        return id.map(From::After).ok_or_else(|| {
-            ApiError::bad_request("invalid_position", "`Last-Event-ID` is no number of an event")
-                .param("Last-Event-ID")
-                .remedy("leave it out to get all events")
-        });
-    }
-    Ok(match query.from {
-        Some(FromWhat::Snapshot) => From::Snapshot,
-        None => From::After(0),
+    let last = match headers.get("last-event-id") {
+        None => None,
+        // Refused also where something else comes first: whoever sends it has lost count.
+        Some(id) => {
+            let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+            Some(id.ok_or_else(|| {
+                ApiError::bad_request("invalid_position", "`Last-Event-ID` is no number of an event")
+                    .param("Last-Event-ID")
+                    .remedy("leave it out to get all events")
+            })?)
+        }
+    };
+    Ok(match (query.after.or(last), query.from) {
+        (Some(after), _) => From::After(after),
+        (None, Some(FromWhat::Snapshot)) => From::Snapshot,
+        (None, None) => From::After(0),
     })
 }
 

@@ -162,7 +162,7 @@ const NARROWER: [(&str, &str); 18] = [
             "examples": [{"model": "default", "messages": [{"role": "user", "content": "What time is it?"}]}]}"#,
     ),
 ];
-const AGENT_NAME: &str = r#"{"pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$"}"#;
+const AGENT_NAME: &str = r#"{"minLength": 1, "maxLength": 64}"#;
 
 fn narrow(document: &mut Value) {
     for (place, more) in NARROWER {

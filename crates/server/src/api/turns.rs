@@ -1,6 +1,6 @@
 //! Turns: start one, look at one. // R: E2, T12
 
-use super::events::{cut_of, stream_of};
+use super::events::{StreamedEvent, cut_of, stream_of};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{JsonText, Path, parse};
 use crate::hub::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
@@ -159,7 +159,8 @@ pub struct Snapshot {
             trace goes on from it. What cannot be read counts as none")),
     responses(
         (status = 201, description = "It runs", body = TurnStarted),
-        (status = 200, description = "Its events, if they were asked for at once", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Its events, if they were asked for at once; or the turn of an earlier request with this key",
+            content((StreamedEvent = "text/event-stream"), (TurnStarted = "application/json"))),
         (status = 400, description = "It cannot be begun like this", body = ErrorBody),
         (status = 404, description = "There is no such conversation, parent or file", body = ErrorBody),
         (status = 409, description = "A turn of the conversation runs: `turn_id` says which", body = ErrorBody),

@@ -7,7 +7,7 @@
 mod answer;
 mod resumed;
 
-use crate::api::events::cut_of;
+use crate::api::events::{StreamedEvent, cut_of};
 use crate::compat::models::{self, Named};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::Json;
@@ -49,7 +49,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body(content = Object,
     description = "As OpenAI's; `model` is an agent or `upstream/model`. What only this server knows is in `throughline`."),
     responses(
-        (status = 200, description = "A `chat.completion`, or its chunks", body = Object),
+        (status = 200, description = "A `chat.completion`, or its chunks",
+            content((Object = "application/json"), (StreamedEvent = "text/event-stream"))),
         (status = 400, description = "It cannot be answered like this", body = ErrorBody),
         (status = 502, description = "The model could not be asked, or broke off", body = ErrorBody),
     ))]

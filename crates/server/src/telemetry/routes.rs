@@ -48,9 +48,11 @@ async fn metrics(principal: Principal, State(state): State<AppState>) -> Result<
 #[serde(deny_unknown_fields)]
 struct FramesSeen {
     /// Frames that came late.
-    jank_frames: u64,
+    #[schema(minimum = 0)]
+    jank_frames: i64,
     /// Over how long, in milliseconds.
-    window_ms: u64,
+    #[schema(minimum = 0)]
+    window_ms: i64,
 }
 
 /// Report frames that a page has drawn late.
@@ -64,8 +66,14 @@ async fn frames(
     Json(seen): Json<FramesSeen>,
 ) -> Result<StatusCode, ApiError> {
     principal.need(Scope::Chat)?;
-    let window_ms = seen.window_ms.min(WINDOW_MS_MAX);
+    let counted = |name: &str, value: i64| {
+        u64::try_from(value).map_err(|_| {
+            ApiError::bad_request("invalid_value", format!("`{name}` is less than nothing")).param(name)
+        })
+    };
+    let frames = counted("jank_frames", seen.jank_frames)?;
+    let window_ms = counted("window_ms", seen.window_ms)?.min(WINDOW_MS_MAX);
     let believable = window_ms.saturating_mul(FRAMES_PER_SECOND_MAX) / 1_000;
-    state.telemetry.meter().jank_frames(seen.jank_frames.min(believable));
+    state.telemetry.meter().jank_frames(frames.min(believable));
     Ok(StatusCode::NO_CONTENT)
 }
