@@ -17,7 +17,7 @@ pub struct PostgresSettings {
     /// How often turns of other servers are looked at for viewers here, whether a notification came or not. Default
     /// 500 ms.
     pub poll: Duration,
-    /// Recent records of one running turn that viewers get from memory. Default 32 KiB.
+    /// Recent records of one running turn that viewers get from memory. Default 16 KiB.
     pub ring_bytes_max: usize,
     /// Records given to a tail at once. Default 512.
     pub tail_records_max: usize,
@@ -42,7 +42,7 @@ impl Default for PostgresSettings {
             lease_renewed: Duration::from_secs(1),
             lease_margin: Duration::from_millis(500),
             poll: Duration::from_millis(500),
-            ring_bytes_max: 32 << 10,
+            ring_bytes_max: 16 << 10,
             tail_records_max: 512,
             queue_bytes_max: 64 << 20,
             pool_connections_max: 8,
