@@ -15,8 +15,11 @@ const GOODBYE: Duration = Duration::from_millis(500);
 /// All of them, by key.
 #[derive(Default)]
 pub(super) struct Live {
-    of_keys: Mutex<HashMap<String, Vec<(Ends, Weak<Cut>)>>>,
+    of_keys: Mutex<HashMap<String, Vec<Living>>>,
 }
+
+/// One of them: how it ends, and by what.
+type Living = (Ends, Weak<Cut>);
 
 /// How something ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
