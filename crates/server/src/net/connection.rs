@@ -120,7 +120,7 @@ impl Guarded {
         if self.cut.is_watched() {
             let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
             if stalled.as_mut().poll(cx).is_ready() {
-                self.cut.now();
+                self.cut.too_slow();
                 return self.reset();
             }
         }

@@ -1,8 +1,10 @@
 //! Ends a connection or a stream from outside, at once: a key was revoked, a viewer is too far behind.
 
 use futures_util::task::AtomicWaker;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 /// A switch that goes one way. Whoever reads or writes asks it first, which costs one load.
@@ -15,6 +17,24 @@ pub struct Cut {
     speaker: AtomicWaker,
     is_watched: AtomicBool,
     taken: AtomicU64,
+    told: OnceLock<Tell>,
+}
+
+/// What is done once for a viewer that is cut because it takes nothing.
+#[derive(Clone)]
+pub struct Tell(Arc<dyn Fn() + Send + Sync>);
+
+impl Tell {
+    /// This is done, wherever it is noticed, so it must not wait for anything.
+    pub fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+}
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
 }
 
 impl Cut {
@@ -25,9 +45,19 @@ impl Cut {
         self.writer.wake();
     }
 
+    /// Ends it because its viewer takes nothing. Told once, whoever notices it first.
+    pub fn too_slow(&self) {
+        let told = self.told.get().filter(|_| !self.is_cut.swap(true, Ordering::AcqRel));
+        if let Some(Tell(tell)) = told {
+            tell();
+        }
+        self.now();
+    }
+
     /// From now on until the next request somebody views a turn here: a client that takes nothing is not waited for, also
     /// when everything has been written and only the connection's own buffers are still full.
-    pub fn watch_writing(&self) {
+    pub fn watch_writing(&self, tell: &Tell) {
+        self.told.get_or_init(|| tell.clone());
         self.is_watched.store(true, Ordering::Relaxed);
     }
 

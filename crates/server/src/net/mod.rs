@@ -9,7 +9,7 @@ mod listener;
 pub mod tls;
 
 pub use connection::Connection;
-pub use cut::Cut;
+pub use cut::{Cut, Tell};
 
 use axum::Router;
 use axum::body::Body;

@@ -4,7 +4,7 @@
 //! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
 
 use crate::hub::Measured;
-use crate::net::Cut;
+use crate::net::{Cut, Tell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -32,7 +32,8 @@ struct Shared {
     began: Instant,
     bytes_max: u64,
     time_max: Duration,
-    telemetry: Measured,
+    /// Counts a viewer that is cut, here or by its connection.
+    counts: Tell,
 }
 
 /// What one viewer has taken, as its stream tells it.
@@ -92,7 +93,11 @@ impl Watchdog {
             began: Instant::now(),
             bytes_max: limits.behind_bytes_max,
             time_max: Duration::from_millis(limits.behind_ms_max),
-            telemetry,
+            counts: Tell::new(move || {
+                if let Some(telemetry) = telemetry.get() {
+                    telemetry.meter().dropped();
+                }
+            }),
         };
         Self { shared: Arc::new(shared), started: AtomicBool::new(false) }
     }
@@ -100,7 +105,7 @@ impl Watchdog {
     /// Looks after one more viewer, until the meter is dropped. Needs a runtime.
     pub fn watch(&self, turn: TurnId, after: u64, cut: Arc<Cut>) -> Arc<Meter> {
         // What the viewer's stream has handed over is out of its sight: the connection looks after that.
-        cut.watch_writing();
+        cut.watch_writing(&self.shared.counts);
         let began = self.shared.began;
         let (gave_at, after) = (AtomicU64::new(0), AtomicU64::new(after));
         let (taken, took_at) = (AtomicU64::new(cut.taken()), AtomicU64::new(0));
@@ -129,10 +134,7 @@ impl Shared {
                 untaken_ms = untaken.as_millis(),
                 "a viewer that takes nothing is cut"
             );
-            meter.cut.now();
-            if let Some(telemetry) = self.telemetry.get() {
-                telemetry.meter().dropped();
-            }
+            meter.cut.too_slow();
         }
     }
 
