@@ -124,7 +124,7 @@ struct Round {
 /// A turn with so many viewers that never read, and then another one that some follow.
 async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round {
     let noisy = server.turn(burst).await;
-    let by = |number: usize| if number % 2 == 0 { By::Sse } else { By::WebSocket };
+    let by = |number: usize| if number.is_multiple_of(2) { By::Sse } else { By::WebSocket };
     let opened: Vec<Lazy> = join_all((0..lazies).map(|number| Lazy::open(server, &noisy, by(number)))).await;
     let cuts = tokio::spawn(join_all(opened.into_iter().map(Lazy::until_cut)));
     let whole = viewer::watch(server, &noisy, By::Sse, 0, u64::MAX).await;

@@ -50,8 +50,9 @@ async fn answer(socket: TcpStream) -> std::io::Result<()> {
     socket.write_all(head.as_bytes()).await?;
     let (began, padding) = (Instant::now(), "x".repeat(bytes));
     for event in 0..events {
-        if per_second > 0 {
-            sleep_until(began + Duration::from_micros(event * 1_000_000 / per_second)).await;
+        // 0 a second = all at once.
+        if let Some(due) = (event * 1_000_000).checked_div(per_second) {
+            sleep_until(began + Duration::from_micros(due)).await;
         }
         let chunk = format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"@{} {padding}\"}}}}]}}\n\n",

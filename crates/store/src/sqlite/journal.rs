@@ -42,9 +42,9 @@ impl Log for SqliteStore {
         let live =
             Live::new(turn.to_owned(), shared.number_of_new_turn(), FIRST_EPOCH, 0, InDatabase::NotYet);
         match shared.lives.add_new(live) {
-            Ok(()) => Ok(Claim { epoch: Epoch(FIRST_EPOCH), last_seq: 0 }),
+            true => Ok(Claim { epoch: Epoch(FIRST_EPOCH), last_seq: 0 }),
             // It is not new after all.
-            Err(_) => self.claim(turn).await,
+            false => self.claim(turn).await,
         }
     }
 

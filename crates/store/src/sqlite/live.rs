@@ -74,14 +74,14 @@ impl Lives {
         live
     }
 
-    /// The same, unless there is one of this id.
-    pub fn add_new(&self, live: Live) -> Result<(), Live> {
+    /// The same, unless there is one of this id: then false.
+    pub fn add_new(&self, live: Live) -> bool {
         match lock(&self.0).entry(live.id.clone()) {
             Entry::Vacant(place) => {
                 place.insert(Arc::new(live));
-                Ok(())
+                true
             }
-            Entry::Occupied(_) => Err(live),
+            Entry::Occupied(_) => false,
         }
     }
 
