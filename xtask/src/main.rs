@@ -2,7 +2,8 @@
 //!
 //! It needs nothing but the Rust toolchain and a C compiler for the two verbs of the README, `run` and `test`; what
 //! the long proofs need besides, `verify` installs or names. It never edits code: the files that it writes are
-//! `docs/requirements.md`, `docs/performance.md`, `docs/verification.md`, failing seeds and crash inputs.
+//! `docs/requirements.md`, `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing seeds
+//! and crash inputs.
 
 mod arch;
 mod bench;
@@ -19,6 +20,7 @@ mod rust_text;
 mod sim;
 mod spec;
 mod test;
+mod typescript;
 mod verify;
 
 use anyhow::Result;
@@ -36,7 +38,7 @@ pub struct Verb {
     run: fn(Vec<String>) -> Result<()>,
 }
 
-const VERBS: [&Verb; 9] = [
+const VERBS: [&Verb; 10] = [
     &run::VERB,
     &test::VERB,
     &verify::VERB,
@@ -45,6 +47,7 @@ const VERBS: [&Verb; 9] = [
     &bench::VERB,
     &arch::VERB,
     &spec::VERB,
+    &typescript::VERB,
     &coverage::VERB,
 ];
 
@@ -88,7 +91,7 @@ fn find(name: &str) -> Option<&'static Verb> {
 fn print_overview() {
     println!("Tasks of this repository.\n\nUsage: cargo xtask <verb> [flags]\n");
     for verb in VERBS {
-        println!("  {:9} {}", verb.name, verb.about);
+        println!("  {:10} {}", verb.name, verb.about);
     }
     println!(
         "\nBegin with `cargo xtask run`; before a commit: `cargo xtask test`. `cargo xtask <verb> --help` tells more.\n\

@@ -9,7 +9,7 @@ mod report;
 use crate::corpus::{self, Corpus};
 use crate::fault::fault;
 use crate::program::{self, Program};
-use crate::{Verb, arch, documents, sim, spec};
+use crate::{Verb, arch, documents, sim, spec, typescript};
 use anyhow::{Result, bail};
 use report::Report;
 use std::time::Instant;
@@ -24,10 +24,11 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
   clippy     cargo clippy -- -D warnings             (skipped where clippy is not installed)
   arch       dependency arrows; no async, clock or IO in `wire` and `engine`
   spec       every requirement of this release has code and a test
+  typescript the types of the TypeScript client are those of the API's description
   documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
   mcp        real MCP servers and the protocol's conformance suite (skipped where npm, pip or a registry is missing)
-  clients    OpenAI's libraries, LangChain and others against the server, unmodified (skipped likewise)
+  clients    OpenAI's libraries, LangChain and others against the server, unmodified; our own for TypeScript (skipped likewise)
   sim        a seeded sample of simulated turns
   corpus     recorded streams through `throughline decode`, if THROUGHLINE_VECTORS names them
 
@@ -48,11 +49,12 @@ enum Ended {
 
 type Check = fn() -> Result<Ended>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("format", format),
     ("clippy", clippy),
     ("arch", || arch::check().map(Ended::Passed)),
     ("spec", || spec::check().map(Ended::Passed)),
+    ("typescript", || typescript::check().map(Ended::Passed)),
     ("documents", || documents::check().map(Ended::Passed)),
     ("tests", tests),
     ("mcp", || packages::check(&packages::MCP)),

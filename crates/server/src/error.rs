@@ -89,7 +89,9 @@ impl ApiError {
 
     /// 404: there is none, or it is another user's, which is not told apart. // R: R4
     pub fn not_found(what: &str, id: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`"))
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`")).remedy(
+            "take one that the server has named to you; what was deleted, or is another user's, is not there",
+        )
     }
 
     /// 409: it is in a state in which that cannot be done.

@@ -17,8 +17,8 @@ pub struct Packages {
     place: &'static str,
     /// Names that folder to the tests. Empty: another check runs them.
     pub variable: &'static str,
-    /// The file of tests.
-    test: &'static str,
+    /// The files of tests.
+    tests: &'static [&'static str],
     /// A package that is asked for to see whether PyPI is there.
     on_pypi: &'static str,
 }
@@ -29,17 +29,17 @@ pub const MCP: Packages = Packages {
     pins: "crates/tools/tests/mcp",
     place: "mcp",
     variable: "THROUGHLINE_MCP_SERVERS",
-    test: "mcp_servers",
+    tests: &["mcp_servers"],
     on_pypi: "mcp-server-time",
 };
 
-/// OpenAI's and other clients of the server.
+/// OpenAI's and other clients of the server, and what checks and runs our own.
 pub const CLIENTS: Packages = Packages {
     what: "clients",
     pins: "clients",
     place: "clients",
     variable: "THROUGHLINE_CLIENTS",
-    test: "clients",
+    tests: &["clients", "typescript"],
     on_pypi: "openai",
 };
 
@@ -52,7 +52,9 @@ pub fn check(packages: &Packages) -> Result<Ended> {
     };
     let mut report = Report::default();
     // Of the whole workspace, so that the same features are chosen and nothing is built twice.
-    let words = ["test", "--workspace", "--test", packages.test, "--", "--show-output"];
+    let tests = packages.tests.iter().flat_map(|test| ["--test", test]);
+    let words =
+        ["test", "--workspace", "--no-fail-fast"].into_iter().chain(tests).chain(["--", "--show-output"]);
     let status = Program::cargo().args(words).env(packages.variable, &folder).lines(|line| {
         if report.take(line) {
             println!("{line}");

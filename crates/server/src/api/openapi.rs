@@ -32,10 +32,10 @@ pub struct MessageSchema {}
 #[schema(as = ToolCall)]
 pub struct ToolCallSchema {}
 
-/// An event of a turn, as `schemas.json` has it.
+/// Tokens, as `schemas.json` has them.
 #[derive(ToSchema)]
-#[schema(as = Event)]
-pub struct EventSchema {}
+#[schema(as = Usage)]
+pub struct UsageSchema {}
 
 /// What the routes say of themselves, and what holds for all of them.
 pub fn document(api: OpenApi) -> Value {

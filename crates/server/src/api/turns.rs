@@ -142,10 +142,10 @@ pub struct Snapshot {
     /// The last event that is in it: go on with `events?after=<last_seq>`.
     pub last_seq: u64,
     /// The message with its blocks: the fold of the events.
-    #[schema(value_type = Object)]
+    #[schema(value_type = crate::api::openapi::MessageSchema)]
     pub message: throughline::Message,
     /// Tokens of all steps.
-    #[schema(value_type = Object)]
+    #[schema(value_type = crate::api::openapi::UsageSchema)]
     pub usage: Value,
 }
 

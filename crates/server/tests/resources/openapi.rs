@@ -200,6 +200,33 @@ fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
     }
 }
 
+// R: E5, S2
+#[test]
+fn what_goes_to_one_viewer_and_is_in_no_log_fits_its_schema() {
+    use throughline_server::surface::own::{self, Whole};
+    let validator = validator("Viewed");
+    let mut frames = Vec::new();
+    for (_, events) in logs() {
+        let events: Vec<throughline_engine::Event> =
+            events.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
+        for kind in [Whole::Snapshot, Whole::Resync] {
+            own::whole(&mut frames, kind, &throughline::Message::of(&events)).unwrap();
+        }
+    }
+    let away = std::time::Duration::from_secs(2);
+    own::waiting(&mut frames, &own::store_is_away(&throughline_engine::TurnId::new("turn_1"), 1, away));
+    let frames = String::from_utf8(frames).unwrap();
+    let mut kinds = BTreeSet::new();
+    for data in frames.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let viewed: Value = serde_json::from_str(data).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&viewed).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{viewed}: {errors:?}");
+        kinds.insert(viewed["type"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(kinds, ["resync", "snapshot", "waiting"].map(str::to_owned).into());
+    assert!(!validator.is_valid(&json!({"type": "snapshot", "turn_id": "t", "last_seq": 1})));
+}
+
 // R: E5, R4
 #[tokio::test]
 async fn the_page_is_ours_alone() {
@@ -229,4 +256,20 @@ async fn the_page_is_ours_alone() {
         }
         assert!(!text.contains("<script>") && !text.contains("<style"), "{path}");
     }
+}
+
+// R: E5
+#[test]
+fn the_document_that_the_typed_client_is_generated_from_is_the_one_that_is_served() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/client/openapi.json");
+    let served = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+    if std::env::var_os("THROUGHLINE_BLESS").is_some() {
+        std::fs::write(&file, &served).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
+    assert!(
+        written == served,
+        "web/client/openapi.json is not what the server serves; write it and the client's types anew with\n    \
+         THROUGHLINE_BLESS=1 cargo test --workspace --test resources typed_client && cargo xtask typescript --write"
+    );
 }

@@ -1,0 +1,58 @@
+import type { ErrorBody, ErrorContent } from "./api.ts";
+
+/** What the server, or something before it, answered in place of what was asked for. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  /** HTTP status. */
+  readonly status: number;
+  /** A stable word: `not_found`, `conversation_busy`, …; `http_502` if the answer was not the server's. */
+  readonly code: string;
+  /** What can be done about it, in a sentence. */
+  readonly remedy: string | undefined;
+  /** The field, parameter or header that is concerned. */
+  readonly param: string | undefined;
+  /** Seconds after which it may go well. */
+  readonly retryAfter: number | undefined;
+  /** All that the server said, so also what only this error has (`turn_id` of `conversation_busy`). */
+  readonly content: ErrorContent;
+
+  constructor(status: number, content: ErrorContent, retryAfter?: number) {
+    super(content.message);
+    this.status = status;
+    this.content = content;
+    this.code = content.code;
+    this.remedy = content.remedy ?? undefined;
+    this.param = content.param ?? undefined;
+    this.retryAfter = retryAfter;
+  }
+
+  /** The error that a response tells; reads its body. */
+  static async of(response: Response): Promise<ApiError> {
+    const text = await response.text().catch(() => "");
+    const content = contentOf(text) ?? {
+      code: `http_${response.status}`,
+      type: response.status < 500 ? "invalid_request_error" : "server_error",
+      message: `${response.status} ${response.statusText || text.slice(0, 200)}`.trim(),
+    };
+    return new ApiError(response.status, content, secondsOf(response.headers.get("retry-after")));
+  }
+}
+
+function contentOf(text: string): ErrorContent | undefined {
+  try {
+    const body: Partial<ErrorBody> | null = JSON.parse(text);
+    const content = body?.error;
+    return typeof content?.code === "string" && typeof content.message === "string" ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `Retry-After`: seconds, or (from proxies) a date. */
+function secondsOf(header: string | null): number | undefined {
+  if (header === null || header.trim() === "") return undefined;
+  const seconds = Number(header);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds);
+  const until = Date.parse(header);
+  return Number.isNaN(until) ? undefined : Math.max(0, (until - Date.now()) / 1_000);
+}

@@ -1,0 +1,122 @@
+// Server-sent events, as the HTML standard reads them ("9.2.6 Interpreting an event stream"), from bytes in any pieces.
+
+/** One thing that a stream of events says. */
+export type SseItem =
+  | {
+      kind: "event";
+      /** Its name; `message` if it has none. */
+      event: string;
+      data: string;
+      /** The last id that the stream has given, also by an event before; empty = none. */
+      id: string;
+    }
+  | {
+      /** How long to wait before connecting anew. */
+      kind: "retry";
+      ms: number;
+    }
+  | {
+      /** A line that is no field, by which a server says that it is there. */
+      kind: "comment";
+      text: string;
+    };
+
+/** More characters than this in one event, or in one line, are refused: such a stream is no server of ours. */
+export const EVENT_CHARS_MAX = 128 * 1024 * 1024;
+
+const CR = "\r";
+const LF = "\n";
+
+/** Reads a stream of events piece by piece. What is not whole at the end of the stream is no event. */
+export class SseReader {
+  /** The BOM that may stand first is taken off by the decoder; bytes that are no UTF-8 become U+FFFD. */
+  readonly #decoder = new TextDecoder("utf-8");
+  /** Pieces of the line that has not ended. */
+  #line: string[] = [];
+  #lineChars = 0;
+  /** A CR ends a line at once; an LF right behind it belongs to it. */
+  #endedWithCr = false;
+  #event = "";
+  #data: string[] = [];
+  #dataChars = 0;
+  #id = "";
+
+  /**
+   * What these bytes complete.
+   *
+   * @throws RangeError if an event is larger than {@link EVENT_CHARS_MAX}.
+   */
+  feed(bytes: Uint8Array): SseItem[] {
+    const items: SseItem[] = [];
+    const text = this.#decoder.decode(bytes, { stream: true });
+    let from = 0;
+    if (this.#endedWithCr && text.length > 0) {
+      this.#endedWithCr = false;
+      if (text[0] === LF) from = 1;
+    }
+    // The next of each, so that neither is looked for twice.
+    let cr = text.indexOf(CR, from);
+    let lf = text.indexOf(LF, from);
+    while (cr >= 0 || lf >= 0) {
+      const isCr = cr >= 0 && (lf < 0 || cr < lf);
+      const end = isCr ? cr : lf;
+      this.#keep(text.slice(from, end));
+      const line = this.#line.length === 1 ? (this.#line[0] ?? "") : this.#line.join("");
+      this.#line = [];
+      this.#lineChars = 0;
+      const item = this.#take(line);
+      if (item) items.push(item);
+      from = end + 1;
+      if (isCr) {
+        if (from === text.length) this.#endedWithCr = true;
+        else if (text[from] === LF) from += 1;
+        cr = text.indexOf(CR, from);
+      }
+      if (lf >= 0 && lf < from) lf = text.indexOf(LF, from);
+    }
+    this.#keep(text.slice(from));
+    return items;
+  }
+
+  #keep(piece: string): void {
+    this.#lineChars += piece.length;
+    if (this.#lineChars + this.#dataChars > EVENT_CHARS_MAX) {
+      throw new RangeError(`an event has more than ${EVENT_CHARS_MAX} characters`);
+    }
+    this.#line.push(piece);
+  }
+
+  #take(line: string): SseItem | undefined {
+    if (line === "") return this.#dispatch();
+    const colon = line.indexOf(":");
+    if (colon === 0) return { kind: "comment", text: line.slice(line[1] === " " ? 2 : 1) };
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
+    switch (field) {
+      case "event":
+        this.#event = value;
+        return undefined;
+      case "data":
+        this.#data.push(value);
+        this.#dataChars += value.length + 1;
+        return undefined;
+      case "id":
+        if (!value.includes("\0")) this.#id = value;
+        return undefined;
+      case "retry":
+        return /^[0-9]+$/.test(value) ? { kind: "retry", ms: Number(value) } : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #dispatch(): SseItem | undefined {
+    const [event, data] = [this.#event, this.#data];
+    this.#event = "";
+    this.#data = [];
+    this.#dataChars = 0;
+    // Without `data` there is no event, though an `id` holds.
+    if (data.length === 0) return undefined;
+    return { kind: "event", event: event || "message", data: data.join(LF), id: this.#id };
+  }
+}

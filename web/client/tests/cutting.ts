@@ -1,0 +1,78 @@
+// A way to the server that breaks, over and over.
+
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A proxy on loopback that cuts every stream of events after so many bytes, and asks for a short wait before the next. */
+export class CuttingProxy {
+  /** Streams of events that were asked for. */
+  streams = 0;
+  /** Answers to `POST /v1/turns` that never arrive. */
+  lost = 0;
+  readonly #server: Server;
+  readonly #target: URL;
+  readonly #every: number;
+  #allowed: number;
+  #place: string | undefined;
+
+  constructor(target: string, every: number) {
+    this.#target = new URL(target);
+    this.#every = every;
+    this.#allowed = every;
+    this.#server = createServer((asked, answer) => this.#pass(asked, answer));
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    const { port } = this.#server.address() as AddressInfo;
+    return `http://127.0.0.1:${port}`;
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  #pass(asked: IncomingMessage, answer: ServerResponse): void {
+    const url = new URL(asked.url ?? "/", this.#target);
+    const headers = { ...asked.headers, host: this.#target.host, connection: "close" };
+    const onward = request(url, { method: asked.method, headers }, (from) => {
+      if (asked.method === "POST" && url.pathname === "/v1/turns" && this.lost > 0) {
+        this.lost -= 1;
+        from.resume();
+        from.on("end", () => asked.socket.destroy());
+        return;
+      }
+      answer.writeHead(from.statusCode ?? 502, from.headers);
+      const isStream = (from.headers["content-type"] ?? "").startsWith("text/event-stream");
+      if (isStream) this.#cut(url, from, answer);
+      else from.pipe(answer);
+    });
+    onward.on("error", () => asked.socket.destroy());
+    answer.on("close", () => onward.destroy());
+    asked.pipe(onward);
+  }
+
+  #cut(url: URL, from: IncomingMessage, answer: ServerResponse): void {
+    this.streams += 1;
+    const place = url.search;
+    // Less than one event gets nobody further: more is let through until one is.
+    this.#allowed = place === this.#place ? this.#allowed * 2 : this.#every;
+    this.#place = place;
+    let left = this.#allowed;
+    from.on("data", (piece: Buffer) => {
+      if (left <= 0) return;
+      // The opening comes in one piece, and is the same for all.
+      const bytes = Buffer.from(piece.toString("latin1").replace(/^retry: \d+/, "retry: 1"), "latin1");
+      answer.write(bytes.subarray(0, left));
+      left -= bytes.length;
+      if (left <= 0) {
+        from.destroy();
+        // What was written goes out first, so that the cut is where it should be.
+        setImmediate(() => answer.destroy());
+      }
+    });
+    from.on("end", () => answer.end());
+    from.on("error", () => answer.destroy());
+  }
+}

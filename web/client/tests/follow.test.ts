@@ -1,0 +1,304 @@
+// Following a turn, with a server that is made of words: what it does at every place and for every answer.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  ApiError,
+  type Connection,
+  type Follow,
+  type FollowOptions,
+  Throughline,
+  type Viewed,
+} from "@throughline/client";
+
+/** Asked for in a request for events: `?after=…`, `?from=snapshot` or nothing. */
+type Answering = (search: string, at: number, signal: AbortSignal) => Response | Promise<Response>;
+
+const OPENING = "retry: 1\n: open\n\n";
+const TURN = "turn_1";
+const head = (seq: number) => ({ turn_id: TURN, seq, timestamp: 1 });
+const said = (seq: number, text: string): Viewed => ({ type: "content_delta", ...head(seq), block: 0, text });
+const END = (seq: number) => ({ type: "stream_end", ...head(seq), status: "completed" });
+const frame = (event: { type: string; seq?: number }) =>
+  `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+/** A response with these bytes, which then ends well, breaks, or says nothing more. */
+function stream(
+  text: string | Uint8Array,
+  then: "end" | "break" | "hang" = "end",
+  signal?: AbortSignal,
+): Response {
+  const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+  let given = false;
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      signal?.addEventListener("abort", () => controller.error(signal.reason));
+    },
+    pull(controller) {
+      if (!given && bytes.length > 0) controller.enqueue(bytes);
+      else if (then === "break") controller.error(new TypeError("terminated"));
+      else if (then === "end") controller.close();
+      else return new Promise(() => {});
+      given = true;
+      return undefined;
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+const refusal = (status: number, headers: Record<string, string> = {}) =>
+  Response.json(
+    { error: { code: "word", type: "t", message: "No.", remedy: "Do.", param: null, turn_id: "turn_0" } },
+    { status, headers },
+  );
+
+/** A client of that server, what it was asked, and how the connection was. */
+function of(answering: Answering, options: FollowOptions = {}) {
+  const asked: string[] = [];
+  const connections: Connection[] = [];
+  const server = new Throughline({
+    baseUrl: "http://server/",
+    key: "tl_k",
+    fetch: async (input, init) => {
+      const url = new URL(String(input));
+      assert.equal(url.pathname, `/v1/turns/${TURN}/events`);
+      assert.equal(new Headers(init?.headers).get("authorization"), "Bearer tl_k");
+      asked.push(url.search);
+      assert.ok(init?.signal);
+      return answering(url.search, asked.length, init.signal);
+    },
+  });
+  const onConnection = (connection: Connection) => connections.push(connection);
+  return { follow: server.follow(TURN, { onConnection, ...options }), asked, connections };
+}
+
+async function all(follow: Follow): Promise<Viewed[]> {
+  const seen: Viewed[] = [];
+  for await (const viewed of follow) seen.push(viewed);
+  return seen;
+}
+
+const EVENTS = [
+  { type: "stream_start", ...head(1) },
+  said(2, "Grüße, "),
+  said(3, "巴黎 🌧️\r\n"),
+  // Adjacent deltas may come as one, with the last number.
+  said(6, "Bye."),
+  END(7),
+] as Viewed[];
+const LOG = EVENTS.map((event) => frame(event as { type: string; seq: number }));
+
+/** The log behind a place, as a server gives it. */
+function behind(search: string): string {
+  const after = Number(new URLSearchParams(search).get("after") ?? 0);
+  return (
+    OPENING + EVENTS.flatMap((event, at) => ("seq" in event && event.seq > after ? [LOG[at]] : [])).join("")
+  );
+}
+
+test("cut at every byte, every event comes once and in order", async () => {
+  const whole = new TextEncoder().encode(behind(""));
+  const cutAt = async (cut: number, then: "break" | "end"): Promise<void> => {
+    const { follow, asked } = of((search, at) =>
+      at === 1 ? stream(whole.subarray(0, cut), then) : stream(behind(search)),
+    );
+    assert.deepEqual(await all(follow), EVENTS, `cut at ${cut}`);
+    assert.deepEqual(follow.ended, { reason: "stream_end" });
+    assert.equal(follow.lastSeq, 7);
+    assert.ok(asked.length <= 2);
+  };
+  const cuts = Array.from({ length: whole.length + 1 }, (_, cut) => cut);
+  await Promise.all(cuts.flatMap((cut) => [cutAt(cut, "break"), cutAt(cut, "end")]));
+});
+
+test("what comes twice is given once, and numbers go on from where it began", async () => {
+  const { follow, asked } = of((_, at) =>
+    at === 1 ? stream(OPENING + LOG.slice(0, 3).join(""), "break") : stream(OPENING + LOG.join("")),
+  );
+  assert.deepEqual(await all(follow), EVENTS);
+  assert.deepEqual(asked, ["", "?after=3"]);
+  const later = of((search) => stream(behind(search)), { after: 3 });
+  assert.deepEqual(await all(later.follow), EVENTS.slice(3));
+  assert.deepEqual(later.asked, ["?after=3"]);
+});
+
+test("snapshots and resyncs come as what they are, and the place is theirs", async () => {
+  const whole = (type: "snapshot" | "resync", last_seq: number, status?: "completed") => {
+    const message = { seq: last_seq, turn_id: TURN, blocks: [], ...(status ? { status } : {}) };
+    const viewed = { type, turn_id: TURN, last_seq, message };
+    return `id: ${last_seq}\nevent: ${type}\ndata: ${JSON.stringify(viewed)}\n\n`;
+  };
+  const kinds = (seen: Viewed[]) => seen.map((viewed) => viewed.type);
+  const from = of(
+    (_, at) =>
+      at === 1 ? stream(OPENING + whole("snapshot", 5), "break") : stream(OPENING + LOG.slice(3).join("")),
+    { snapshot: true },
+  );
+  assert.deepEqual(kinds(await all(from.follow)), ["snapshot", "content_delta", "stream_end"]);
+  assert.deepEqual(from.asked, ["?from=snapshot", "?after=5"]);
+  // The log has lost what was seen: the numbers behind it are new again.
+  const lost = of(() => stream(OPENING + whole("resync", 1) + LOG.slice(1).join("")), { after: 900 });
+  assert.deepEqual(kinds(await all(lost.follow)), ["resync", ...EVENTS.slice(1).map((event) => event.type)]);
+  // A message that has ended is the end.
+  const over = of(() => stream(OPENING + whole("snapshot", 7, "completed"), "hang"), { snapshot: true });
+  assert.deepEqual(kinds(await all(over.follow)), ["snapshot"]);
+  assert.deepEqual(over.follow.ended, { reason: "stream_end" });
+});
+
+test("what has no number is given, and moves no place", async () => {
+  const away = { type: "waiting", turn_id: TURN, timestamp: 1, reason: "store", why: "…" };
+  const told = `event: waiting\ndata: ${JSON.stringify(away)}\n\n`;
+  const { follow, asked } = of((search, at) =>
+    at === 1 ? stream(OPENING + LOG[0] + told + told, "break") : stream(behind(search)),
+  );
+  assert.deepEqual(await all(follow), [EVENTS[0], away, away, ...EVENTS.slice(1)]);
+  assert.deepEqual(asked, ["", "?after=1"]);
+});
+
+test("204, 404 and 410 end it, each with its reason", async () => {
+  const seen = of(() => new Response(null, { status: 204 }), { after: 7 });
+  assert.deepEqual(await all(seen.follow), []);
+  assert.deepEqual(seen.follow.ended, { reason: "nothing_more" });
+  for (const [status, reason] of [
+    [404, "not_found"],
+    [410, "gone"],
+    [401, "failed"],
+  ] as const) {
+    const refused = of(() => refusal(status));
+    const error = await all(refused.follow).catch((error: unknown) => error);
+    assert.ok(error instanceof ApiError);
+    assert.deepEqual([error.status, error.code, error.message, error.remedy], [status, "word", "No.", "Do."]);
+    assert.equal(error.content.turn_id, "turn_0");
+    assert.deepEqual(refused.follow.ended, { reason, error });
+    assert.equal(refused.asked.length, 1, "and nobody asks again");
+  }
+});
+
+test("what passes is waited for, as long as the server says at least", async () => {
+  const failures: (() => Response)[] = [
+    () => refusal(503, { "retry-after": "0" }),
+    () => refusal(429),
+    () => new Response("<h1>Log in</h1>", { headers: { "content-type": "text/html" } }),
+    () => new Response("<h1>Bad gateway</h1>", { status: 502 }),
+    () => {
+      throw new TypeError("fetch failed");
+    },
+  ];
+  const { follow, connections } = of((search, at) => {
+    if (at === 1) return stream("retry: 3\n\n");
+    return (failures[at - 2] ?? (() => stream(behind(search))))();
+  });
+  assert.deepEqual(await all(follow), EVENTS);
+  const waits = connections.flatMap((one) => (one.state === "waiting" ? [one] : []));
+  assert.deepEqual(
+    waits.map((one) => one.failures),
+    [1, 2, 3, 4, 5, 6],
+  );
+  waits.forEach(({ ms }, at) => {
+    const least = 3 * 2 ** at;
+    assert.ok(ms >= least && ms <= least * 1.5, `wait ${at + 1} of ${ms} ms`);
+  });
+  assert.deepEqual(
+    connections.slice(0, 3).map((one) => one.state),
+    ["connecting", "open", "waiting"],
+  );
+  assert.equal(connections.at(-1)?.state, "open");
+});
+
+test("Retry-After is waited for", async () => {
+  const { follow, connections } = of((search, at) =>
+    at === 1 ? refusal(503, { "retry-after": "1.7" }) : stream(behind(search)),
+  );
+  await all(follow);
+  // Longer than it would wait by itself.
+  assert.deepEqual(
+    connections.flatMap((one) => (one.state === "waiting" ? [one.ms] : [])),
+    [1_700],
+  );
+});
+
+test("a limit of failures counts those in a row", async () => {
+  const one = of(
+    (search, at) =>
+      at % 2 === 1 ? stream("retry: 1\n\n", "break") : stream(behind(search).slice(0, -1), "break"),
+    {
+      failuresMax: 3,
+    },
+  );
+  await assert.rejects(all(one.follow), TypeError);
+  assert.equal(one.follow.ended?.reason, "failed");
+  // The second connection brought events, so the count began anew there.
+  assert.equal(one.asked.length, 4);
+});
+
+test("silence is a dead connection, and a heartbeat is no silence", async () => {
+  const { follow, asked } = of(
+    (search, at, signal) => {
+      if (at === 1) return stream(OPENING + LOG[0], "hang", signal);
+      if (at === 2)
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      return stream(behind(search));
+    },
+    { silenceMs: 15 },
+  );
+  assert.deepEqual(await all(follow), EVENTS);
+  assert.deepEqual(asked, ["", "?after=1", "?after=1"]);
+  let beats = 0;
+  const beating = of(
+    () => {
+      const body = new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          beats += 1;
+          controller.enqueue(new TextEncoder().encode(beats < 12 ? ": hb 1\n\n" : behind("")));
+        },
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    },
+    { silenceMs: 200 },
+  );
+  assert.deepEqual(await all(beating.follow), EVENTS);
+  assert.equal(beating.asked.length, 1);
+});
+
+test("whoever leaves closes the connection: by break, by the signal, and while nothing comes", async () => {
+  const signals: AbortSignal[] = [];
+  const hanging: Answering = (_, __, signal) => {
+    signals.push(signal);
+    return stream(OPENING + LOG[0], "hang", signal);
+  };
+  const left = of(hanging);
+  for await (const viewed of left.follow) {
+    assert.equal(viewed.type, "stream_start");
+    break;
+  }
+  assert.deepEqual(left.follow.ended, { reason: "left" });
+  const stop = new AbortController();
+  const stopped = of(hanging, { signal: stop.signal });
+  await stopped.follow.next();
+  const next = stopped.follow.next();
+  stop.abort(new Error("enough"));
+  await assert.rejects(next, /enough/);
+  assert.deepEqual(stopped.follow.ended, { reason: "left" });
+  const waiting = of(hanging);
+  await waiting.follow.next();
+  const pending = waiting.follow.next();
+  await waiting.follow.return();
+  assert.deepEqual(await pending, { done: true, value: undefined });
+  assert.deepEqual(await waiting.follow.next(), { done: true, value: undefined });
+  // In mid-wait before a connection, too.
+  const away = of(() => refusal(503, { "retry-after": "3600" }));
+  const never = away.follow.next();
+  while (away.connections.at(-1)?.state !== "waiting") await new Promise(setImmediate);
+  await away.follow.return();
+  assert.deepEqual(await never, { done: true, value: undefined });
+  assert.ok(signals.length === 3 && signals.every((signal) => signal.aborted));
+});
+
+test("what is no event is an error, not a circle", async () => {
+  for (const data of ["{", "null", "7", '{"seq":1}']) {
+    const { follow, asked } = of(() => stream(`${OPENING}data: ${data}\n\n`));
+    await assert.rejects(all(follow), SyntaxError);
+    assert.equal(asked.length, 1);
+  }
+});
