@@ -27,6 +27,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
+/// Most bytes that are read behind a complete reply for the sake of its connection, and how long.
+const REST_BYTES_MAX: usize = 16 << 10;
+const REST_MAX: Duration = Duration::from_millis(500);
 /// How long an idle connection is kept for the next call. Below the shortest common server setting (60 s), so that few
 /// calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
@@ -151,10 +154,10 @@ impl UpstreamClient {
             raw: listeners.watch.raw(&self.secrets),
             listeners,
         };
-        let ended = reply.read(response, &limits, self.host()).await?;
-        if ended == Ended::Wholly {
-            self.may_be_stale.store(true, Ordering::Relaxed);
+        if let Ended::Early(rest) = reply.read(response, &limits, self.host()).await? {
+            tokio::spawn(give_back(rest));
         }
+        self.may_be_stale.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -436,12 +439,27 @@ enum Said {
 }
 
 /// How a body ended, for the connection that carried it.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// Read to the end.
+    /// Read to the end, or broken off.
     Wholly,
-    /// Left before its end: the reply was complete.
-    Early,
+    /// The reply was complete before its end.
+    Early(reqwest::Response),
+}
+
+/// Reads what is left of a complete reply, so that its connection can carry the next call: to connect again, with TLS, costs
+/// as much as a short answer. Usually it is the end of the body, which has come already.
+async fn give_back(mut response: reqwest::Response) {
+    let reading = async {
+        let mut bytes = 0;
+        while let Ok(Some(piece)) = response.chunk().await {
+            bytes += piece.len();
+            if bytes > REST_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // A server that keeps a complete reply open loses its connection.
+    let _ = tokio::time::timeout(REST_MAX, reading).await;
 }
 
 impl Reply<'_> {
@@ -468,7 +486,7 @@ impl Reply<'_> {
                     self.decoder.push(&piece, &mut |event| events.push(event));
                     self.pass_on(events.into_events()).await?;
                     if self.decoder.is_over() {
-                        return Ok(Ended::Early);
+                        return Ok(Ended::Early(response));
                     }
                     continue;
                 }
@@ -493,7 +511,7 @@ impl Reply<'_> {
         let mut events = events.into_events();
         if events.last() == Some(&StepEvent::End(End::Complete)) {
             self.pass_on(events).await?;
-            return Ok(Ended::Early);
+            return Ok(Ended::Wholly);
         }
         events.retain(|event| !matches!(event, StepEvent::End(_)));
         self.pass_on(events).await?;

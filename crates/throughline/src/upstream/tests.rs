@@ -463,3 +463,79 @@ async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
     assert_eq!(came.kind(), Some(K::Broken), "a fresh connection that hangs up is a failure: {came:?}");
     assert_eq!(serving.await.unwrap(), 1);
 }
+
+/// What a server does behind a complete reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    /// Ends the body.
+    TheEnd,
+    /// Keeps it open.
+    Nothing,
+    /// Says more and more.
+    Much,
+}
+
+/// Answers calls on any number of connections. How many there were, each read until the client has left it.
+async fn streams(behind: Behind) -> (String, tokio::sync::watch::Receiver<(usize, usize)>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (counted, counts) = tokio::sync::watch::channel((0, 0));
+    let counted = std::sync::Arc::new(counted);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.send_modify(|(opened, _)| *opened += 1);
+            let counted = counted.clone();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                'connection: loop {
+                    let mut seen = Vec::new();
+                    while !seen.ends_with(b"}") {
+                        match stream.read(&mut buffer).await {
+                            Ok(0) | Err(_) => break 'connection,
+                            Ok(n) => seen.extend_from_slice(&buffer[..n]),
+                        }
+                    }
+                    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+                    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+                    let more = format!(": {}\n\n", "x".repeat(4_000));
+                    let mut reply = format!("{head}{:x}\r\n{body}\r\n", body.len());
+                    match behind {
+                        Behind::TheEnd => reply += "0\r\n\r\n",
+                        Behind::Nothing => {}
+                        Behind::Much => reply += &format!("{:x}\r\n{more}\r\n", more.len()).repeat(100),
+                    }
+                    if stream.write_all(reply.as_bytes()).await.is_err() {
+                        break;
+                    }
+                }
+                counted.send_modify(|(_, left)| *left += 1);
+            });
+        }
+    });
+    (url, counts)
+}
+
+// R: P2, and R2 for `REST_BYTES_MAX` and `REST_MAX`
+#[tokio::test]
+async fn a_connection_carries_call_after_call_unless_its_server_keeps_a_complete_reply_open() {
+    let (url, counts) = streams(Behind::TheEnd).await;
+    let client_of = |url: &str| client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap());
+    let client = client_of(&url);
+    for _ in 0..20 {
+        assert_eq!(call(&client, &request()).await.text(), "Hi");
+        // What is left of the reply is read by a task of its own, between two calls.
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(counts.borrow().0, 1, "of 20 calls");
+
+    for behind in [Behind::Nothing, Behind::Much] {
+        let (url, mut counts) = streams(behind).await;
+        let client = client_of(&url);
+        assert_eq!(call(&client, &request()).await.text(), "Hi");
+        counts.wait_for(|(opened, left)| (*opened, *left) == (1, 1)).await.unwrap();
+    }
+}
