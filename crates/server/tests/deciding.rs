@@ -165,6 +165,8 @@ async fn every_answer_to_a_question_has_its_status() {
         (&next, json!({"decision": "deny"}), 409, "answered_differently"),
         (&one, json!({"decision": "approve", "arguments": {"title": "coffee"}}), 200, "resolved"),
         (&one, json!({"decision": "deny"}), 409, "answered_differently"),
+        (&one, approve(), 409, "answered_differently"),
+        (&one, json!({"decision": "approve", "arguments": {"title": "coffee"}}), 200, "resolved"),
         (&of("all"), approve(), 202, "queued"),
     ] {
         let (got, told) = server.post(path, answer.clone()).await;
@@ -176,7 +178,9 @@ async fn every_answer_to_a_question_has_its_status() {
     let outputs: Vec<_> = outputs.iter().map(|event| event.data["output"].as_str().unwrap()).collect();
     assert_eq!(outputs, ["added coffee", "added cake"], "`all` has answered the second one");
     for (path, answer, status, word) in [
-        (&one, approve(), 200, "resolved"),
+        // As before: the end of the turn changes nothing of what was answered.
+        (&one, approve(), 409, "answered_differently"),
+        (&one, json!({"decision": "approve", "arguments": {"title": "coffee"}}), 200, "resolved"),
         (&one, json!({"decision": "deny"}), 409, "answered_differently"),
         (&of("all"), approve(), 410, "turn_is_over"),
         (&of("turn_none.1.a1"), approve(), 404, "not_found"),

@@ -1,5 +1,8 @@
 //! What became of something that was said to a running turn, answered when its log has it. R: A3
 
+use crate::approval::Answer;
+use throughline_engine::{Answered, Decision};
+
 /// What became of the answer to a question. Over HTTP: 200, 202, 200, 409, 410, 422, 404, 410.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "somebody else may have answered, or time has"]
@@ -23,6 +26,25 @@ pub enum Decided {
     Unknown,
     /// The turn is over.
     TurnIsOver,
+}
+
+impl Decided {
+    /// What an answer is told whose question has been answered: the same whether the turn runs or is over.
+    pub fn after(answer: &Answer, answered: &Answered) -> Self {
+        if matches!(answered.by.as_str(), "timer" | "stop" | "cancel" | "end" | "reset") {
+            return Self::Expired;
+        }
+        let same_content = match (&answer.arguments, &answered.content) {
+            (Some(wanted), Some(given)) => wanted == given,
+            // Arguments that equal those that were asked about are no change.
+            (Some(_), None) => true,
+            (None, given) => given.as_ref().is_none_or(serde_json::Value::is_null),
+        };
+        match answer.decision == answered.decision && (answer.decision == Decision::Deny || same_content) {
+            true => Self::SameAlready,
+            false => Self::DifferentAlready,
+        }
+    }
 }
 
 /// What became of the wish to stop one call.

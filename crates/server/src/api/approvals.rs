@@ -106,13 +106,13 @@ pub async fn decide(
     answer: Approve,
     by: &str,
 ) -> Result<Decided, ApiError> {
-    let decision = answer.decision;
+    let answer = answer.into_answer();
     let decided = match standing {
-        Standing::Running(control) => control.decide_as(question.clone(), answer.into_answer(), by).await,
+        Standing::Running(control) => control.decide_as(question.clone(), answer.clone(), by).await,
         Standing::Ended(_) => Decided::TurnIsOver,
     };
     match decided {
-        Decided::TurnIsOver => in_the_log(log, turn, question, decision).await,
+        Decided::TurnIsOver => in_the_log(log, turn, question, &answer).await,
         decided => Ok(decided),
     }
 }
@@ -171,7 +171,7 @@ pub async fn in_the_log(
     log: &dyn Log,
     turn: &TurnId,
     question: &ApprovalId,
-    decision: Decision,
+    answer: &Answer,
 ) -> Result<Decided, ApiError> {
     let (mut after, mut found) = (0, Decided::Unknown);
     loop {
@@ -184,14 +184,12 @@ pub async fn in_the_log(
                 EventKind::ApprovalRequest { approval_id, .. } if approval_id == *question => {
                     found = Decided::Expired
                 }
-                EventKind::ApprovalResolved { approval_id, decision: before, by, .. }
+                EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. }
                     if approval_id == *question =>
                 {
-                    found = match by.as_str() {
-                        "timer" | "stop" | "cancel" => Decided::Expired,
-                        _ if before == decision => Decided::SameAlready,
-                        _ => Decided::DifferentAlready,
-                    };
+                    let answered =
+                        throughline_engine::Answered { decision, by, content: arguments.or(content) };
+                    found = Decided::after(answer, &answered);
                 }
                 _ => {}
             }

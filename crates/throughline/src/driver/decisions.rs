@@ -6,7 +6,7 @@
 use crate::approval::Answer;
 use crate::decided::Decided;
 use std::collections::HashMap;
-use throughline_engine::{Answered, ApprovalId, Decision, Event, EventKind, Input, Question, QuestionState};
+use throughline_engine::{Answered, ApprovalId, Event, EventKind, Input, Question, QuestionState};
 use throughline_wire::CallId;
 use tokio::sync::oneshot;
 
@@ -87,7 +87,7 @@ impl Decisions {
     fn resolved(&mut self, question: &ApprovalId, answered: &Answered) {
         let mut first = true;
         for waiting in self.take(|waiting| waiting.question == *question) {
-            let decided = match compare(&waiting.answer, answered) {
+            let decided = match Decided::after(&waiting.answer, answered) {
                 Decided::SameAlready if first && waiting.by == answered.by => {
                     first = false;
                     Decided::Resolved
@@ -124,25 +124,9 @@ impl Decisions {
 pub(super) fn too_late(state: QuestionState, answer: &Answer) -> Option<Decided> {
     match state {
         QuestionState::Open | QuestionState::NotYet => None,
-        QuestionState::Answered(answered) => Some(compare(answer, &answered)),
+        QuestionState::Answered(answered) => Some(Decided::after(answer, &answered)),
         QuestionState::Gone => Some(Decided::Expired),
         QuestionState::Unknown => Some(Decided::Unknown),
-    }
-}
-
-fn compare(answer: &Answer, answered: &Answered) -> Decided {
-    if matches!(answered.by.as_str(), "timer" | "stop" | "cancel" | "end" | "reset") {
-        return Decided::Expired;
-    }
-    let same_content = match (&answer.arguments, &answered.content) {
-        (Some(wanted), Some(given)) => wanted == given,
-        // Arguments that equal those that were asked about are no change.
-        (Some(_), None) => true,
-        (None, given) => given.as_ref().is_none_or(serde_json::Value::is_null),
-    };
-    match answer.decision == answered.decision && (answer.decision == Decision::Deny || same_content) {
-        true => Decided::SameAlready,
-        false => Decided::DifferentAlready,
     }
 }
 

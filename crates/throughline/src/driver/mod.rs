@@ -240,11 +240,12 @@ impl Driver {
             if !appender.is_busy()
                 && let Some(append) = driver.outbox.next_append()
             {
+                // Whoever has seen the end finds in the next turn what was said in this one: what always holds is kept first.
+                while driver.machine.is_over() && keeping.join_next().await.is_some() {}
                 appender.begin(append);
             }
             if driver.machine.is_over() && driver.outbox.is_empty() && !appender.is_busy() {
                 // Every call has an outcome once the turn is over.
-                // Whoever begins the next turn finds everything that was said in this one.
                 keeping.join_all().await;
                 return Ok(driver.machine);
             }
