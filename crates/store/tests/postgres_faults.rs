@@ -116,6 +116,31 @@ async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged(
     }
 }
 
+/// What is in its memory from before has a gap.
+// R: S6
+#[tokio::test]
+async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    // Nobody looks by itself: what a server knows of another's turn it has from a claim or from the bell.
+    let settings = PostgresSettings { poll: Duration::from_secs(3_600), ..PostgresSettings::default() };
+    let first = PostgresStore::open(&url, settings).await.unwrap();
+    let second = PostgresStore::open(&url, settings).await.unwrap();
+    let dance = async |turn: String| {
+        let owners = [&first, &second, &first, &second, &second, &first];
+        for (seq, owner) in (1..).zip(owners) {
+            let claim = owner.claim(&turn).await.unwrap();
+            assert_eq!(claim.last_seq + 1, seq, "{turn}");
+            owner.append(&turn, claim.epoch, one(delta(seq))).await.unwrap();
+            let seen: Vec<u64> = all(owner, &turn).await.iter().map(|record| record.seq).collect();
+            assert_eq!(seen, (1..=seq).collect::<Vec<_>>(), "{turn}");
+        }
+    };
+    futures_util::future::join_all((0..100).map(|turn| dance(format!("turn_{turn}")))).await;
+    first.close().await;
+    second.close().await;
+}
+
 // R: S6
 #[tokio::test]
 async fn viewers_of_another_server_see_each_record() {

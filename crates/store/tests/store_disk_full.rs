@@ -12,7 +12,9 @@ use throughline_store::sqlite::Health;
 use throughline_store::{Batch, Durability, Log, LogError, Record, SqliteSettings, SqliteStore};
 
 const DISK: &str = "THROUGHLINE_TEST_SMALL_DISK";
-const MIB: u64 = 1 << 20;
+/// From room to little room to none. A checkpoint is due at 4 MiB; while there is no room for one, that much again can gather
+/// before the next takes it all at once. Each step is more than that, or one is passed over.
+const STEP_BYTES: u64 = 16 << 20;
 const TURN: &str = "running";
 
 #[test]
@@ -22,7 +24,7 @@ fn running_turns_finish_on_the_reserve_and_nothing_acknowledged_is_lost() {
         return runtime.block_on(fill(Path::new(&disk)));
     }
     let disk = tempfile::tempdir().unwrap();
-    let script = "mount -t tmpfs -o size=24m none \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
+    let script = "mount -t tmpfs -o size=112m none \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
     let name = "running_turns_finish_on_the_reserve_and_nothing_acknowledged_is_lost";
     let with = |flags: &[&str], script: &str| {
         let mut command = Command::new("unshare");
@@ -49,9 +51,9 @@ fn batch(seq: u64) -> Batch {
 async fn fill(disk: &Path) {
     let file = disk.join("store.db");
     let filler = disk.join("filler");
-    std::fs::write(&filler, vec![1; 12 << 20]).unwrap();
+    std::fs::write(&filler, vec![1; 3 * STEP_BYTES as usize]).unwrap();
     let settings =
-        SqliteSettings { ballast_bytes: 2 * MIB, free_bytes_min: 3 * MIB, ..SqliteSettings::default() };
+        SqliteSettings { ballast_bytes: STEP_BYTES, free_bytes_min: STEP_BYTES, ..SqliteSettings::default() };
     let store = SqliteStore::open(&file, settings).await.unwrap();
     let mut claim = store.claim(TURN).await.unwrap();
     let mut last = 0;
@@ -93,7 +95,7 @@ async fn fill(disk: &Path) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", store.health());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(std::fs::metadata(disk.join("store.db.ballast")).unwrap().len(), 2 * MIB);
+    assert_eq!(std::fs::metadata(disk.join("store.db.ballast")).unwrap().len(), STEP_BYTES);
     claim = store.claim(TURN).await.unwrap();
     assert_eq!(claim.last_seq, last, "nothing of what was refused is there");
     last = store.append(TURN, claim.epoch, batch(last + 1)).await.unwrap().last_seq;

@@ -43,8 +43,12 @@ impl Piece {
 }
 
 impl Ring {
-    /// Keeps a piece; whether it is the only one.
+    /// Keeps a piece; whether it is the only one. A ring has no gap: if somebody else has written in between, what is in
+    /// front of that is read from the database.
     pub fn push(&mut self, piece: Piece, now: Instant) -> bool {
+        if self.pieces.back().is_some_and(|newest| newest.last_seq + 1 != piece.first_seq) {
+            self.forget(u64::MAX);
+        }
         self.bytes += piece.bytes();
         self.touched = Some(now);
         self.pieces.push_back(piece);
@@ -140,6 +144,19 @@ mod tests {
         assert_eq!(seen(6, 99), Some(vec![7, 8]));
         assert_eq!(seen(12, 9), Some(vec![]));
         assert_eq!(seen(u64::MAX, 9), Some(vec![]));
+    }
+
+    // R: S6
+    #[test]
+    fn what_stands_in_front_of_a_gap_is_let_go() {
+        let mut ring = Ring::default();
+        let seqs = [1, 2, 5, 6];
+        assert_eq!(seqs.map(|seq| ring.push(piece(seq, seq), Instant::now())), [true, false, true, false]);
+        assert!(
+            ring.behind(1, 9).is_none(),
+            "3 and 4 are read elsewhere, and so is what is in front of them"
+        );
+        assert_eq!(ring.behind(4, 9).map(|pieces| pieces.len()), Some(2));
     }
 
     // R: R2 `ring_bytes_max`

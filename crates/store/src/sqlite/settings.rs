@@ -26,7 +26,7 @@ pub struct SqliteSettings {
     /// With less free space on the disk no new turn is taken. Default 256 MiB.
     pub free_bytes_min: u64,
     /// A file beside the database that is deleted when the disk is full, so that running turns can finish. 0 = none.
-    /// Default 64 MiB.
+    /// Under 16 MiB the next checkpoint may take it all. Default 64 MiB.
     pub ballast_bytes: u64,
     /// After an unclean stop a file up to this size is checked before it is used, a larger one while it is. Default
     /// 32 MiB.
