@@ -68,6 +68,11 @@ impl Secrets {
         self.pattern.is_none()
     }
 
+    /// Bytes of the longest form that one of them travels in; 0 = there are none.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+
     /// The text without them.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.pattern {

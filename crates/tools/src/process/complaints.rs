@@ -2,6 +2,7 @@
 
 use super::plain::PlainText;
 use crate::context::Progress;
+use crate::secrets::Secrets;
 use serde::Deserialize;
 use std::collections::VecDeque;
 
@@ -14,8 +15,9 @@ pub const COMPLAINTS_BYTES_MAX: usize = 3_700;
 const PROGRESS_BYTES_MAX: usize = 4_096;
 
 /// Reads stderr in any pieces. Memory is flat.
-#[derive(Debug, Default)]
-pub(crate) struct Complaints {
+#[derive(Debug)]
+pub(crate) struct Complaints<'a> {
+    secrets: &'a Secrets,
     /// The line that is being read, as long as it may be one of progress.
     line: Vec<u8>,
     is_complaint: bool,
@@ -30,7 +32,11 @@ struct ProgressLine {
     message: Option<String>,
 }
 
-impl Complaints {
+impl<'a> Complaints<'a> {
+    pub(crate) fn new(secrets: &'a Secrets) -> Self {
+        Self { secrets, line: Vec::new(), is_complaint: false, tail: VecDeque::new(), cut: false }
+    }
+
     /// Takes a piece, and answers with the latest progress that it tells of.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Option<Progress> {
         let mut latest = None;
@@ -64,20 +70,34 @@ impl Complaints {
         latest
     }
 
-    /// The last that it complained of, as text; the cut is marked.
+    /// The last that it complained of, as text without secrets; the cut is marked.
     pub(crate) fn finish(mut self) -> String {
         if self.progress().is_none() {
             self.keep_line();
         }
         let plain = PlainText::of(self.tail.make_contiguous());
         let text = String::from_utf8_lossy(&plain);
-        let text = text.trim();
-        if self.cut { format!("…{}", text.trim_start_matches('\u{fffd}')) } else { text.to_owned() }
+        if !self.cut {
+            return self.secrets.redact(text.trim()).into_owned();
+        }
+        // What begins before the cut is no whole secret and is not known as one: as much as that could be is left out.
+        let clean = self.secrets.redact(text.trim_start_matches('\u{fffd}'));
+        let mut from = self.margin().min(clean.len());
+        while !clean.is_char_boundary(from) {
+            from += 1;
+        }
+        format!("…{}", clean[from..].trim())
+    }
+
+    /// Bytes in front of what is told, so that a secret across the cut is a whole one.
+    fn margin(&self) -> usize {
+        self.secrets.longest().saturating_sub(1)
     }
 
     fn progress(&self) -> Option<Progress> {
         let json = self.line.strip_prefix(PROGRESS_PREFIX.as_bytes())?;
         let ProgressLine { progress, total, message } = serde_json::from_slice(json).ok()?;
+        let message = message.map(|message| self.secrets.redact(&message).into_owned());
         Some(Progress { progress, total, message })
     }
 
@@ -88,7 +108,7 @@ impl Complaints {
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.tail.len() == COMPLAINTS_BYTES_MAX {
+        if self.tail.len() == COMPLAINTS_BYTES_MAX + self.margin() {
             self.tail.pop_front();
             self.cut = true;
         }
@@ -102,7 +122,8 @@ mod tests {
 
     fn check(written: &str, expected: &[&str], left: &str) {
         for cut in 0..=written.len() {
-            let mut complaints = Complaints::default();
+            let secrets = Secrets::default();
+            let mut complaints = Complaints::new(&secrets);
             let mut told = Vec::new();
             // A byte at a time after the cut: each progress is the latest one at some time.
             told.extend(written.as_bytes()[..cut].iter().filter_map(|byte| complaints.push(&[*byte])));
@@ -131,7 +152,8 @@ mod tests {
 
     #[test]
     fn the_last_bytes_of_a_flood_are_kept() {
-        let mut complaints = Complaints::default();
+        let secrets = Secrets::default();
+        let mut complaints = Complaints::new(&secrets);
         for number in 0..100_000 {
             complaints.push(format!("line {number}\n").as_bytes());
         }
@@ -140,5 +162,21 @@ mod tests {
         assert!(
             kept.starts_with('…') && kept.contains("line 99999\n") && kept.len() <= COMPLAINTS_BYTES_MAX + 3
         );
+    }
+
+    // R: R4
+    #[test]
+    fn of_a_secret_across_the_cut_nothing_is_left() {
+        let secret = "sk-live-abcdefghijklmnopqrstuvwxyz";
+        let secrets = Secrets::new([secret]);
+        for behind in COMPLAINTS_BYTES_MAX - 60..COMPLAINTS_BYTES_MAX + 60 {
+            let mut complaints = Complaints::new(&secrets);
+            let written = format!("{}{secret}{}", "-".repeat(200), ".".repeat(behind));
+            written.as_bytes().chunks(7).for_each(|piece| drop(complaints.push(piece)));
+            let kept = complaints.finish();
+            let mut fragments = (0..=secret.len() - 4).map(|at| &secret[at..at + 4]);
+            assert!(fragments.all(|fragment| !kept.contains(fragment)), "{behind} behind it: {kept:.80}");
+            assert!(kept.len() > COMPLAINTS_BYTES_MAX - 40 && kept.len() <= COMPLAINTS_BYTES_MAX + 6);
+        }
     }
 }

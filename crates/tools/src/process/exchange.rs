@@ -132,15 +132,14 @@ async fn keep(mut out: impl AsyncRead + Unpin, bytes_max: usize, flood: &Notify)
 }
 
 async fn complaints(mut err: impl AsyncRead + Unpin, secrets: &Secrets, context: &ToolContext) -> String {
-    let mut complaints = Complaints::default();
+    let mut complaints = Complaints::new(secrets);
     let mut piece = vec![0; PIECE_BYTES];
     while let Ok(read @ 1..) = err.read(&mut piece).await {
-        if let Some(mut progress) = complaints.push(&piece[..read]) {
-            progress.message = progress.message.map(|message| secrets.redact(&message).into_owned());
+        if let Some(progress) = complaints.push(&piece[..read]) {
             context.report(progress);
         }
     }
-    secrets.redact(&complaints.finish()).into_owned()
+    complaints.finish()
 }
 
 /// How a program that did not succeed ended, for the model. `None` = it succeeded.
