@@ -4,6 +4,8 @@
 //! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
 //! know ([`EventKind::Unrecognised`]).
 
+mod text_piece;
+
 use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
 use crate::policy::Remembered;
 use crate::setup::Effect;
@@ -42,36 +44,22 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reads an event of which the log says the kind. A reply is hundreds of pieces of text, so those are read in one go;
-    /// in general the type can stand behind the fields, and reading has to look at them twice.
+    /// Reads an event of which the log says the kind. Without that the type may stand behind the fields, and reading has to
+    /// look at them twice.
     ///
     /// # Errors
     /// It is no event.
     pub fn of_kind(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
-        let text: fn(String) -> EventKind = match kind {
-            "content_delta" => |text| EventKind::ContentDelta { text },
-            "thinking" => |text| EventKind::Thinking { text },
-            _ => return serde_json::from_slice(json),
-        };
-        let PieceOfText { turn_id, seq, timestamp, step, block, tool_id, text: said } =
-            serde_json::from_slice(json)?;
-        Ok(Self { turn_id, seq, timestamp, step, block, tool_id, kind: text(said) })
+        text_piece::read(kind, json).map_or_else(|| serde_json::from_slice(json), Ok)
     }
-}
 
-/// An [`Event`] whose kind has nothing but text.
-#[derive(Deserialize)]
-struct PieceOfText {
-    turn_id: TurnId,
-    seq: Seq,
-    timestamp: Millis,
-    #[serde(default)]
-    step: Option<u32>,
-    #[serde(default)]
-    block: Option<u32>,
-    #[serde(default)]
-    tool_id: Option<CallId>,
-    text: String,
+    /// As it stands in the log.
+    ///
+    /// # Errors
+    /// None that is known: everything in it can be written.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        text_piece::written(self).map_or_else(|| serde_json::to_vec(self), Ok)
+    }
 }
 
 /// What happened. The `type` on the wire is the variant's name in snake case.

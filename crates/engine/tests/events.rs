@@ -2,11 +2,13 @@
 
 mod script;
 
+use proptest::prelude::*;
 use script::World;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use throughline_engine::fold::{Block, Message};
-use throughline_engine::{Event, EventKind, Turn};
+use throughline_engine::{Event, EventKind, Seq, Turn};
+use throughline_wire::CallId;
 
 /// The types of design §6 that a turn of this release writes, each at least once in the logs below.
 const WRITTEN: [&str; 20] = [
@@ -198,4 +200,40 @@ fn an_event_is_the_same_however_it_is_read() {
     let read = Event::of_kind("content_delta", later.as_bytes()).expect("an event");
     assert_eq!(read.kind, EventKind::ContentDelta { text: "hé".into() });
     assert!(Event::of_kind("content_delta", b"{}").is_err());
+}
+
+fn piece_of_text() -> impl Strategy<Value = Event> {
+    let text = || prop_oneof!["[ -~]{0,12}", any::<String>(), "[\"\\\\\u{0}-\u{1f}\u{7f}é中🦀]{0,6}"];
+    let event = (text(), any::<u64>(), any::<i64>(), any::<Option<u32>>(), any::<Option<u32>>());
+    (event, proptest::option::of(text()), text(), any::<bool>()).prop_map(
+        |((turn, seq, timestamp, step, block), call, text, is_thought)| Event {
+            turn_id: turn.into(),
+            seq: Seq(seq),
+            timestamp,
+            step,
+            block,
+            tool_id: call.map(CallId::new),
+            kind: match is_thought {
+                true => EventKind::Thinking { text },
+                false => EventKind::ContentDelta { text },
+            },
+        },
+    )
+}
+
+proptest! {
+    /// Pieces of text have a writer and a reader of their own, which nobody can tell.
+    #[test]
+    fn a_piece_of_text_is_written_and_read_as_any_event(event in piece_of_text(), at in any::<usize>(), byte in any::<u8>()) {
+        let kind = if matches!(event.kind, EventKind::Thinking { .. }) { "thinking" } else { "content_delta" };
+        let mut json = event.to_json().expect("JSON");
+        prop_assert_eq!(String::from_utf8_lossy(&json), serde_json::to_string(&event).expect("JSON"));
+        prop_assert_eq!(Event::of_kind(kind, &json).expect("an event"), event.clone());
+
+        // One byte is another one: it reads as any event, or not at all.
+        let at = at % json.len();
+        json[at] = byte;
+        let (read, any) = (Event::of_kind(kind, &json).ok(), serde_json::from_slice::<Event>(&json).ok());
+        prop_assert_eq!(read, any, "{}", String::from_utf8_lossy(&json));
+    }
 }

@@ -144,12 +144,12 @@ fn is_more_of_the_same(event: &Event) -> bool {
 }
 
 fn written(beside: &Beside) -> Result<store::Beside, LogError> {
-    Ok(store::Beside { step: beside.step, payload: json(&beside.state)?.into() })
+    let payload = serde_json::to_vec(&beside.state).map_err(unwritable)?;
+    Ok(store::Beside { step: beside.step, payload: payload.into() })
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, LogError> {
-    serde_json::to_vec(value)
-        .map_err(|error| LogError::Store { why: format!("an event cannot be written: {error}") })
+fn unwritable(error: serde_json::Error) -> LogError {
+    LogError::Store { why: format!("an event cannot be written: {error}") }
 }
 
 /// What each call of the turn may do: the durability of its intent and result depends on it.
@@ -166,7 +166,7 @@ impl Effects {
     fn record(&mut self, event: &Event) -> Result<Record, LogError> {
         self.note(event);
         let (kind, durability) = self.class(event);
-        Ok(Record::new(event.seq.0, kind, durability, json(event)?))
+        Ok(Record::new(event.seq.0, kind, durability, event.to_json().map_err(unwritable)?))
     }
 
     /// The name of an event on the wire, and what it must survive: a power cut, if losing it could make someone do a

@@ -1,0 +1,95 @@
+//! Logs with what they fold to, for folds in other languages: the page's is tested against the same files. // R: E1, T1
+//!
+//! `THROUGHLINE_BLESS=1` writes them anew.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use throughline_engine::fold::Message;
+use throughline_engine::{Event, EventKind};
+use throughline_testkit::sim;
+
+/// Simulated turns in which much happens and whose logs are short.
+const SEEDS: std::ops::Range<u64> = 0..400;
+/// So many of them.
+const KEPT: usize = 12;
+/// A log with more events is left out, to keep the files small.
+const EVENTS_MAX: usize = 90;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn vectors() -> PathBuf {
+    repository().join("web/client/specs/vectors")
+}
+
+/// Every log that is a vector, by name.
+fn logs() -> BTreeMap<String, Vec<Event>> {
+    let mut logs = BTreeMap::new();
+    for entry in fs::read_dir(repository().join("crates/engine/tests/logs")).expect("the engine's logs") {
+        let path = entry.expect("a file").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("a log");
+        let log = text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+        logs.insert(name, log);
+    }
+    logs.extend(simulated());
+    logs
+}
+
+/// Turns that each bring a type of event, or a status of a call, that those before did not, then any.
+fn simulated() -> BTreeMap<String, Vec<Event>> {
+    let mut kept = BTreeMap::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in SEEDS {
+        let Ok(log) = sim::events(seed) else { continue };
+        if log.len() > EVENTS_MAX || kept.len() == KEPT {
+            continue;
+        }
+        let new: Vec<String> = log.iter().map(trait_of).filter(|of| !seen.contains(of)).collect();
+        if !new.is_empty() {
+            seen.extend(new);
+            kept.insert(format!("sim-{seed}"), log);
+        }
+    }
+    kept
+}
+
+fn trait_of(event: &Event) -> String {
+    let value = serde_json::to_value(event).expect("JSON");
+    let kind = value["type"].as_str().unwrap_or_default();
+    format!("{kind} {}", value.get("status").or(value.get("code")).unwrap_or(&Value::Null))
+}
+
+#[test]
+fn the_vectors_of_the_page_are_what_logs_fold_to() {
+    let bless = std::env::var_os("THROUGHLINE_BLESS").is_some();
+    let logs = logs();
+    assert!(logs.len() > 10, "{:?}", logs.keys());
+    if bless {
+        let _ = fs::remove_dir_all(vectors());
+        fs::create_dir_all(vectors()).expect("a folder");
+    }
+    for (name, log) in &logs {
+        let known: Vec<_> = log.iter().filter(|event| event.kind != EventKind::Unrecognised).collect();
+        assert!(!known.is_empty(), "{name}");
+        let vector = json!({"log": log, "message": Message::of(log)});
+        let path = vectors().join(format!("{name}.json"));
+        if bless {
+            // A line an event, so that a difference is one line.
+            let events: Vec<_> =
+                log.iter().map(|event| serde_json::to_string(event).expect("JSON")).collect();
+            let message = serde_json::to_string(&vector["message"]).expect("JSON");
+            let text = format!("{{\"log\":[\n{}\n],\"message\":\n{message}}}\n", events.join(",\n"));
+            fs::write(&path, text).expect("the vector is written");
+        }
+        let kept =
+            fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name}: THROUGHLINE_BLESS=1 writes it"));
+        let kept: Value = serde_json::from_str(&kept).expect("JSON");
+        assert_eq!(kept, vector, "{name}: THROUGHLINE_BLESS=1 writes it anew");
+    }
+    let files = fs::read_dir(vectors()).expect("the vectors").count();
+    assert_eq!(files, logs.len(), "a vector without a log: THROUGHLINE_BLESS=1 takes it away");
+}
