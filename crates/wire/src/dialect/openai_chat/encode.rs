@@ -17,7 +17,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     if !request.tools.is_empty() && offers_tools {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+                "name": tool.name, "description": tool.description, "parameters": *tool.parameters,
             }})
         });
         body.insert("tools".into(), tools.collect());
