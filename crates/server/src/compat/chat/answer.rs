@@ -8,7 +8,7 @@ use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::chat_completions::request::Delivery;
 use crate::surface::chat_completions::{Ended, Head, OPEN, Piece, Projection, Whole, Writer, heartbeat};
-use crate::viewer::{From, Viewed, Viewer};
+use crate::viewer::{From, Meter, Viewed, Viewer};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -37,6 +37,14 @@ struct LifeLine {
     hub: Hub,
     user: String,
     turn: Option<TurnId>,
+}
+
+/// An answer of which something has been sent.
+struct Sending {
+    answer: Answer,
+    writer: Writer,
+    meter: Arc<Meter>,
+    opening: Option<Vec<u8>>,
 }
 
 /// What the log had next.
@@ -80,33 +88,13 @@ impl Answer {
         let writer = Writer::new(&self.head);
         let mut opening = OPEN.to_vec();
         writer.write(&self.projection.open(), &mut opening);
-        let begin = Some((self, writer, meter, Some(opening)));
-        let body = stream::unfold(begin, |state| async move {
-            let (mut answer, writer, meter, mut opening) = state?;
-            if let Some(opening) = opening.take() {
-                return Some((Ok(Bytes::from(opening)), Some((answer, writer, meter, None))));
-            }
-            let mut bytes = Vec::new();
-            meter.asks();
-            if meter.is_cut() {
-                return Some((Err(io::ErrorKind::ConnectionReset.into()), None));
-            }
-            while bytes.is_empty() {
-                if answer.projection.ended().is_some() {
-                    return None;
-                }
-                match answer.next().await {
-                    Ok(Next::Pieces(pieces)) => {
-                        pieces.iter().for_each(|piece| writer.write(piece, &mut bytes))
-                    }
-                    Ok(Next::Idle) => bytes = heartbeat(Timestamp::now().as_millisecond()),
-                    // A clean end without a finish looks like success to most clients (surfaces.md §0.5), so the
-                    // connection is broken off instead.
-                    Err(error) => return Some((Err(error), None)),
-                }
-            }
-            meter.given(answer.viewer.after());
-            Some((Ok(Bytes::from(bytes)), Some((answer, writer, meter, None))))
+        // Boxed: for each chunk it moves in and out of the stream.
+        let begin = Some(Box::new(Sending { answer: self, writer, meter, opening: Some(opening) }));
+        let body = stream::unfold(begin, |sending| async move {
+            let mut sending = sending?;
+            let next = sending.next().await?;
+            let sending = next.is_ok().then_some(sending);
+            Some((next, sending))
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();
@@ -160,6 +148,36 @@ impl Answer {
             Some(Viewed::Snapshot(_) | Viewed::Resync(_)) => Err(io::Error::other("the log is another one")),
             None => Err(io::Error::other("the server stops")),
         }
+    }
+}
+
+impl Sending {
+    /// What is sent next; `None` behind the end. Nothing follows an error.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Some(Ok(Bytes::from(opening)));
+        }
+        let mut bytes = Vec::new();
+        self.meter.asks();
+        if self.meter.is_cut() {
+            return Some(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        while bytes.is_empty() {
+            if self.answer.projection.ended().is_some() {
+                return None;
+            }
+            match self.answer.next().await {
+                Ok(Next::Pieces(pieces)) => {
+                    pieces.iter().for_each(|piece| self.writer.write(piece, &mut bytes));
+                }
+                Ok(Next::Idle) => bytes = heartbeat(Timestamp::now().as_millisecond()),
+                // A clean end without a finish looks like success to most clients (surfaces.md §0.5), so the
+                // connection is broken off instead.
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.meter.given(self.answer.viewer.after());
+        Some(Ok(Bytes::from(bytes)))
     }
 }
 
