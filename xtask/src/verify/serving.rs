@@ -66,8 +66,8 @@ impl Serving {
             if let Some((_, rest)) = line.split_once("http://") {
                 self.address = word(rest, &['/', '#']);
             }
-            if let Some((_, rest)) = line.split_once("#token=") {
-                self.key = word(rest, &[' ']);
+            if let Some(key) = line.split_whitespace().find(|word| word.starts_with("tl_")) {
+                self.key = key.to_owned();
             }
         }
         Ok(())
