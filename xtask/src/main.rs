@@ -22,6 +22,7 @@ mod spec;
 mod test;
 mod typescript;
 mod verify;
+mod web;
 
 use anyhow::Result;
 use fault::fault;
@@ -38,7 +39,7 @@ pub struct Verb {
     run: fn(Vec<String>) -> Result<()>,
 }
 
-const VERBS: [&Verb; 10] = [
+const VERBS: [&Verb; 11] = [
     &run::VERB,
     &test::VERB,
     &verify::VERB,
@@ -48,6 +49,7 @@ const VERBS: [&Verb; 10] = [
     &arch::VERB,
     &spec::VERB,
     &typescript::VERB,
+    &web::VERB,
     &coverage::VERB,
 ];
 

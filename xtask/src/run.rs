@@ -2,7 +2,7 @@
 
 use crate::fault::fault;
 use crate::program::{self, Program};
-use crate::{Verb, repository};
+use crate::{Verb, repository, web};
 use anyhow::Result;
 use std::io::IsTerminal;
 
@@ -12,10 +12,11 @@ pub const VERB: Verb = Verb {
     help: "\
 Usage: cargo xtask run [-- WORDS]
 
-Builds `throughline` in the dev profile, which is the shortest way to the first answer, starts the server and prints
-its address with a key. The demo model is a script that says so; it streams and calls tools like any other.
+Builds the page, if Node.js is there, and `throughline` in the dev profile, which is the shortest way to the first answer;
+starts the server and prints a link that opens the page, signed in. The demo model is a script that says so; it streams and
+calls tools like any other.
 
-  cargo xtask run                              the best there is: today the server
+  cargo xtask run                              the best there is: the page
   cargo xtask run -- serve --model ollama/qwen3  the server with a model of your own
   cargo xtask run -- chat                      always the chat in this terminal
   cargo xtask run -- ask \"Weather in Paris?\"   anything else that `throughline` understands",
@@ -33,6 +34,9 @@ fn run(words: Vec<String>) -> Result<()> {
             return Err(fault(format!("`{first}` is no flag of `run`"), remedy));
         }
     };
+    if words.first().is_some_and(|word| word == "serve") {
+        build_page();
+    }
     if !is_built() {
         eprintln!("Building throughline. The first time takes a few minutes, later ones seconds.");
     }
@@ -45,6 +49,21 @@ fn run(words: Vec<String>) -> Result<()> {
         );
     }
     Program::new(throughline).args(words).become_it()
+}
+
+/// The page, as well as it can be had: the server starts without one, too, and says how to get it.
+fn build_page() {
+    if web::is_fresh() {
+        return;
+    }
+    eprintln!("Building the page.");
+    match web::build() {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => {
+            eprintln!("There will be no page: {why}. With Node.js 20.19 or later: cargo xtask web build")
+        }
+        Err(error) => eprintln!("There will be no new page: {error:#}"),
+    }
 }
 
 /// Whether there may be little to build: a guess, only to say beforehand what takes long.

@@ -9,7 +9,7 @@ mod report;
 use crate::corpus::{self, Corpus};
 use crate::fault::fault;
 use crate::program::{self, Program};
-use crate::{Verb, arch, documents, sim, spec, typescript};
+use crate::{Verb, arch, documents, sim, spec, typescript, web};
 use anyhow::{Result, bail};
 use report::Report;
 use std::time::Instant;
@@ -22,9 +22,12 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
 
   format     cargo fmt --check                       (skipped where rustfmt is not installed)
   clippy     cargo clippy -- -D warnings             (skipped where clippy is not installed)
+  alone      `wire` and `engine` compile by themselves, as whoever wants only those gets them
   arch       dependency arrows; no async, clock or IO in `wire` and `engine`
   spec       every requirement of this release has code and a test
   typescript the types of the TypeScript client are those of the API's description
+  web        the page: types, style, tests, build, and how much script it has (skipped without npm)
+  page       the page in a browser against the server with the demo model (skipped without npm or Chromium)
   documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
   mcp        real MCP servers and the protocol's conformance suite (skipped where npm, pip or a registry is missing)
@@ -49,16 +52,20 @@ enum Ended {
 
 type Check = fn() -> Result<Ended>;
 
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 14] = [
     ("format", format),
     ("clippy", clippy),
+    ("alone", alone),
     ("arch", || arch::check().map(Ended::Passed)),
     ("spec", || spec::check().map(Ended::Passed)),
     ("typescript", || typescript::check().map(Ended::Passed)),
+    // Before whatever builds the server, which carries the page.
+    ("web", || Ok(web::check()?.map_or_else(Ended::Skipped, Ended::Passed))),
     ("documents", || documents::check().map(Ended::Passed)),
     ("tests", tests),
     ("mcp", || packages::check(&packages::MCP)),
     ("clients", || packages::check(&packages::CLIENTS)),
+    ("page", page_in_a_browser),
     ("sim", || sim::sample(SEEDS).map(Ended::Passed)),
     ("corpus", corpus_through_the_command),
 ];
@@ -154,6 +161,15 @@ fn clippy() -> Result<Ended> {
     Ok(Ended::Passed("no warning".to_owned()))
 }
 
+/// In a build of the workspace a crate has the features of its dependencies that some other crate asks for.
+fn alone() -> Result<Ended> {
+    const CRATES: [&str; 2] = ["throughline-wire", "throughline-engine"];
+    for name in CRATES {
+        Program::cargo().args(["check", "--quiet", "--package", name]).run()?;
+    }
+    Ok(Ended::Passed(CRATES.join(", ")))
+}
+
 fn tests() -> Result<Ended> {
     let mut report = Report::default();
     let words = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
@@ -167,6 +183,16 @@ fn tests() -> Result<Ended> {
     })?;
     report.is_success = status.success();
     Ok(Ended::Tests(report))
+}
+
+fn page_in_a_browser() -> Result<Ended> {
+    if let Err(why) = web::build()? {
+        return Ok(Ended::Skipped(why));
+    }
+    Ok(match web::in_browser(&program::throughline_of_the_tests(&[])?)? {
+        Ok(()) => Ended::Passed("see above".to_owned()),
+        Err(why) => Ended::Skipped(why),
+    })
 }
 
 fn corpus_through_the_command() -> Result<Ended> {

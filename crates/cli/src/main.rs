@@ -82,7 +82,13 @@ fn main() -> ExitCode {
 fn with_runtime(work: impl Future<Output = Ended>) -> Ended {
     // One provider for all TLS of the process. Set already = by the library, to the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| messages::no_runtime(&error))?;
+    // On one processor a scheduler for several only costs: tasks that wake each other would run one by one, and each write to
+    // a client would wake it alone.
+    let mut builder = match std::thread::available_parallelism() {
+        Ok(one) if one.get() == 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.enable_all().build().map_err(|error| messages::no_runtime(&error))?;
     let ended = runtime.block_on(work);
     runtime.shutdown_timeout(LEAVING_MAX);
     ended

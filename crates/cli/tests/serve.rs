@@ -68,8 +68,8 @@ fn the_first_page_the_documentation_and_downloads_come_with_their_own_policies()
     let server = Serving::start(folder.path(), &[]);
     let token = server.token().unwrap().to_owned();
     for (path, more, part) in [
-        ("/", "", "lang=\"en\""),
-        ("/", "Accept-Language: zh-CN,zh;q=0.9\r\n", "lang=\"zh-Hans\""),
+        ("/home", "", "lang=\"en\""),
+        ("/home", "Accept-Language: zh-CN,zh;q=0.9\r\n", "lang=\"zh-Hans\""),
         ("/docs", "", "/docs/script.js"),
     ] {
         let (head, page) = server.exchange(path, more);

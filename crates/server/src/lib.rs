@@ -21,6 +21,7 @@ pub mod telemetry;
 pub mod turn_log;
 pub mod upkeep;
 pub mod viewer;
+mod web;
 
 pub use error::ApiError;
 pub use gate::Gate;
@@ -47,7 +48,7 @@ pub fn openapi() -> OpenApi {
 /// All routes: the own API and the compatible surfaces, behind the gate.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = described().split_for_parts();
-    let router = router.merge(api::home::routes()).merge(api::reference::routes());
+    let router = router.merge(web::routes()).merge(api::home::routes()).merge(api::reference::routes());
     // Without it axum stops at 2 MB, whatever the configuration says.
     let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
     let router = router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method);

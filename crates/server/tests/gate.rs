@@ -37,7 +37,8 @@ fn routes() -> Vec<(String, String)> {
 }
 
 fn is_open(path: &str) -> bool {
-    ["/", "/v1/nothing", "/healthz", "/readyz", "/v1/openapi.json"].contains(&path) || path.contains("/docs")
+    ["/", "/v1/nothing", "/healthz", "/readyz", "/v1/openapi.json", "/v1/sign-in"].contains(&path)
+        || path.contains("/docs")
 }
 
 #[tokio::test]
@@ -116,6 +117,27 @@ async fn no_route_answers_without_a_key_that_is_good() {
         let answer = server.ask(&method, &path, &both, "{}").await;
         assert_eq!((answer.status, answer.code().as_str()), (401, "several_keys"), "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn a_link_signs_one_browser_in_and_shows_no_key() {
+    let server = Gated::start(silent(), &settings()).await;
+    let ticket = server.gate.sign_in_link().unwrap();
+    let body = |ticket: &str| format!("{{\"ticket\":\"{ticket}\"}}");
+    let first = server.ask("POST", "/v1/sign-in", &[JSON], &body(&ticket)).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let made: serde_json::Value = serde_json::from_str(&first.body).unwrap();
+    assert_eq!((made["name"].as_str(), made["user"].as_str()), (Some("browser"), Some("local")));
+    assert!(made["expires_at"].is_i64(), "it ends by itself: {made}");
+    let bearer = format!("Bearer {}", made["key"].as_str().unwrap());
+    assert_eq!(server.ask("GET", "/v1/keys", &[("Authorization", &bearer)], "").await.status, 200);
+    for used_or_wrong in [ticket.as_str(), "", "tl_x_y"] {
+        let answer = server.ask("POST", "/v1/sign-in", &[JSON], &body(used_or_wrong)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (401, "sign_in"), "{used_or_wrong}");
+    }
+    // What is no link of ours opens nothing else, and a link is no ticket.
+    let link = server.gate.sign_in_link().unwrap();
+    assert_eq!(server.ask("GET", &format!("/v1/models?ticket={link}"), &[], "").await.status, 401);
 }
 
 #[tokio::test]

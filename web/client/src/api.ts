@@ -926,6 +926,12 @@ export interface SegmentInfo {
   tool_id?: string | null;
 }
 
+/** What stands behind `#sign-in=` of the link that `throughline serve` prints. */
+export interface SignIn {
+  /** As it stands there. */
+  ticket: string;
+}
+
 /** A turn as it stands. */
 export interface Snapshot {
   /** The last event that is in it: go on with `events?after=<last_seq>`. */
@@ -1268,7 +1274,14 @@ export interface Media {
   /** MIME type. */
   media_type: string;
   /** Base64, without a `data:` prefix. */
-  data: string;
+  data?: string;
+  /**
+   * The file that holds the content, in place of `data`, if it is too large for the log: `GET
+   * /v1/files/{file_id}/content`.
+   */
+  file_id?: string;
+  /** How large that is. */
+  bytes?: number;
 }
 
 /** A part of what the user sent. */
@@ -1281,14 +1294,28 @@ export type UserPart =
       type: "image";
       media_type: string;
       /** Base64. */
-      data: string;
+      data?: string;
+      /**
+       * The file that holds the content, in place of `data`, if it is too large for the log: `GET
+       * /v1/files/{file_id}/content`.
+       */
+      file_id?: string;
+      /** How large that is. */
+      bytes?: number;
     }
   | {
       type: "file";
       name: string;
       media_type: string;
       /** Base64. */
-      data: string;
+      data?: string;
+      /**
+       * The file that holds the content, in place of `data`, if it is too large for the log: `GET
+       * /v1/files/{file_id}/content`.
+       */
+      file_id?: string;
+      /** How large that is. */
+      bytes?: number;
     };
 
 /** A stretch of time with one name. */
@@ -1439,6 +1466,13 @@ export interface Event_block_start {
   media_type?: string;
   /** Of an image: base64. */
   data?: string;
+  /**
+   * The file that holds the content, in place of `data`, if it is too large for the log: `GET
+   * /v1/files/{file_id}/content`.
+   */
+  file_id?: string;
+  /** How large that is. */
+  bytes?: number;
   what?: string;
   why?: string;
   remedy?: string;
@@ -2141,7 +2175,14 @@ export type Block =
   | {
       kind: "image";
       media_type: string;
-      data: string;
+      data?: string;
+      /**
+       * The file that holds the content, in place of `data`, if it is too large for the log: `GET
+       * /v1/files/{file_id}/content`.
+       */
+      file_id?: string;
+      /** How large that is. */
+      bytes?: number;
     }
   | {
       kind: "notice";
@@ -2648,6 +2689,14 @@ export interface Operations {
     };
     /** Places with what stands around them, newest first */
     response: Listed_Found;
+  };
+  /**
+   * Get a key for a browser, once, for the link that `throughline serve` prints at its start. Needs no key.
+   */
+  "POST /v1/sign-in": {
+    body: SignIn;
+    /** It can be used */
+    response: KeyMade;
   };
   /** Report frames that a page has drawn late. */
   "POST /v1/telemetry/frames": {

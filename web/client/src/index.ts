@@ -18,3 +18,4 @@ export {
 export { ApiError } from "./error.ts";
 export { type Connection, type Ended, Follow, type FollowOptions, SILENCE_MS } from "./follow.ts";
 export { EVENT_CHARS_MAX, type SseItem, SseReader } from "./sse.ts";
+export * from "./store/index.ts";

@@ -112,6 +112,8 @@ pub fn keys_refused(error: &dyn fmt::Display) -> Failure {
 pub struct Greeting<'a> {
     /// `http://127.0.0.1:8787`.
     pub url: &'a str,
+    /// What stands behind `#sign-in=` of a link that signs one browser in.
+    pub sign_in: Option<String>,
     /// The key, if it was made just now.
     pub key: Option<String>,
     /// Where a key of the first start is, if it is still there.
@@ -138,7 +140,7 @@ impl Words {
 
     /// What a server says when it listens.
     pub fn serving(self, greeting: &Greeting<'_>) -> String {
-        let Greeting { url, key, key_file, open, agents, tools, store, resumed } = greeting;
+        let Greeting { url, sign_in, key, key_file, open, agents, tools, store, resumed } = greeting;
         let version = env!("CARGO_PKG_VERSION");
         let mut text = self.pick(
             format!("throughline {version} serves {url}\n\n"),
@@ -152,13 +154,17 @@ impl Words {
             };
             text.push_str(&format!("  {name}{}  {value}\n", " ".repeat(8_usize.saturating_sub(columns))));
         };
+        match sign_in {
+            Some(ticket) => line("open", "打开", &format!("{url}/#sign-in={ticket}")),
+            None => line("open", "打开", url),
+        }
         match (key, key_file, open) {
             (_, _, true) => line(
                 "keys",
                 "密钥",
                 &self.pick("none: whoever is on this machine gets in", "不需要：本机上的任何人都可使用"),
             ),
-            (Some(key), _, _) => line("open", "打开", &format!("{url}/#token={key}")),
+            (Some(key), _, _) => line("key", "密钥", key),
             (None, Some(file), _) => line("key", "密钥", &file.display().to_string()),
             (None, None, _) => line("keys", "密钥", "throughline keys list"),
         }

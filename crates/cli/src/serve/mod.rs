@@ -97,8 +97,13 @@ pub async fn run(args: &Serve) -> Ended {
     let note = Note::of(bound.scheme(), bound.address());
     let _noted = note.leave(&kept.folder).map_err(|error| messages::bad_data_folder(&kept.folder, &error))?;
     let wishes = crate::interrupt::wishes_in(terminal).map_err(|error| messages::no_signals(&error))?;
+    let sign_in = match server.auth {
+        Auth::Off => None,
+        Auth::Keys => Some(gate.sign_in_link().map_err(|error| messages::no_first_key(&error))?),
+    };
     let greeting = Greeting {
         url: &note.url,
+        sign_in,
         key: match first {
             FirstKey::Made(key) => Some(key.reveal()),
             FirstKey::There => None,

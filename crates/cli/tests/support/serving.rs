@@ -94,7 +94,7 @@ impl Serving {
 
     /// The key that was shown at the first start.
     pub fn token(&self) -> Option<&str> {
-        Some(self.greeting.split("#token=").nth(1)?.split_whitespace().next().unwrap())
+        self.greeting.split_whitespace().find(|word| word.starts_with("tl_"))
     }
 
     /// Status and body.

@@ -1,5 +1,5 @@
-//! `/`: what this is, how a client is connected, and where the documentation is. Whoever opens the address that `serve` prints
-//! comes here first. // R: R4
+//! `/home`: what this is, how a client is connected, and where the documentation is. Whoever opens the address of a server that
+//! was built without the page comes here, too. // R: R4
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, PageFile};
 use crate::state::AppState;
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, header};
 /// `/` and its files.
 pub fn routes() -> Router<AppState> {
     Router::new()
-        .route("/", get(home))
+        .route("/home", get(home))
         .route("/home.css", get(|headers: HeaderMap| async move { STYLE.answer(&headers) }))
         .route("/home.js", get(|headers: HeaderMap| async move { SCRIPT.answer(&headers) }))
 }
@@ -21,7 +21,8 @@ const CHINESE: PageFile = PageFile { media_type: HTML, content: include_str!("ho
 const STYLE: PageFile = PageFile { media_type: CSS, content: include_str!("home/home.css") };
 const SCRIPT: PageFile = PageFile { media_type: JAVASCRIPT, content: include_str!("home/home.js") };
 
-async fn home(headers: HeaderMap) -> Response {
+/// The page in the language that the browser likes best.
+pub async fn home(headers: HeaderMap) -> Response {
     let mut response = language(&headers).answer(&headers);
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-language"));
     response

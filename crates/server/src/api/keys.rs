@@ -14,7 +14,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke)).routes(routes!(ticket))
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(revoke))
+        .routes(routes!(ticket))
+        .routes(routes!(sign_in))
 }
 
 /// A key that is wanted.
@@ -135,4 +139,22 @@ async fn ticket(Extension(gate): Extension<Gate>, principal: Principal) -> Resul
     let (ticket, lasts) = gate.ticket(&principal)?;
     let made = TicketMade { ticket, expires_in_ms: lasts.as_millis() as u64 };
     Ok((StatusCode::CREATED, axum::Json(made)).into_response())
+}
+
+/// What stands behind `#sign-in=` of the link that `throughline serve` prints.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SignIn {
+    /// As it stands there.
+    ticket: String,
+}
+
+/// Get a key for a browser, once, for the link that `throughline serve` prints at its start. Needs no key.
+#[utoipa::path(post, path = "/v1/sign-in", tag = "keys", request_body = SignIn, responses(
+    (status = 201, description = "It can be used", body = KeyMade),
+    (status = 401, description = "There is no such link, or it was used, or is too old", body = ErrorBody),
+))]
+async fn sign_in(Extension(gate): Extension<Gate>, Json(shown): Json<SignIn>) -> Result<Response, ApiError> {
+    let (key, pass) = gate.sign_in(&shown.ticket).await?;
+    Ok((StatusCode::CREATED, axum::Json(KeyMade { key: key.reveal(), pass })).into_response())
 }

@@ -17,7 +17,7 @@ mod keys;
 pub mod messages;
 pub mod openapi;
 pub mod page;
-mod page_file;
+pub(crate) mod page_file;
 pub mod reference;
 pub mod tools;
 pub mod turns;

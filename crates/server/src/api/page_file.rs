@@ -20,12 +20,7 @@ pub struct PageFile {
 impl PageFile {
     /// The file, or that whoever asks has it already.
     pub fn answer(&self, asked: &HeaderMap) -> Response {
-        let tag = format!("\"{}\"", blake3::hash(self.content.as_bytes()).to_hex());
-        let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
-        let mut response = match is_known {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => self.content.into_response(),
-        };
+        let mut response = tagged(self.content.as_bytes(), asked);
         let headers = response.headers_mut();
         for (name, value) in [
             (header::CONTENT_TYPE, self.media_type),
@@ -36,9 +31,20 @@ impl PageFile {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        if let Ok(tag) = HeaderValue::try_from(tag) {
-            headers.insert(header::ETAG, tag);
-        }
         response
     }
+}
+
+/// The content under a tag of its own; nothing but that tag for whoever asks with it and so has the content already.
+pub fn tagged(content: &'static [u8], asked: &HeaderMap) -> Response {
+    let tag = format!("\"{}\"", blake3::hash(content).to_hex());
+    let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
+    let mut response = match is_known {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => content.into_response(),
+    };
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
 }

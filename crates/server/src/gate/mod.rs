@@ -18,7 +18,7 @@ pub use keys::{Keys, LOCAL_USER, MintError, NewKey, Pass};
 
 use crate::error::ApiError;
 use crate::net::Connection;
-use crate::principal::Principal;
+use crate::principal::{Principal, Scopes};
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
@@ -52,6 +52,12 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 /// The longest id of a request that is taken over from a proxy.
 const REQUEST_ID_BYTES_MAX: usize = 64;
+/// How long a link that signs a browser in can be used; it dies with the process, too.
+const LINK_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a browser stays signed in.
+const BROWSER_KEY_LASTS: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// What the owner of a browser's key sees in the list of keys.
+const BROWSER: &str = "browser";
 /// How often keys with open streams are looked at again, so that one that is revoked or expires closes them within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -63,6 +69,8 @@ struct Inner {
     auth: Auth,
     ring: KeyRing,
     tickets: Tickets,
+    /// Tickets of links that sign a browser in.
+    links: Tickets,
     live: Live,
     /// What a new configuration can change.
     settings: RwLock<Arc<Changeable>>,
@@ -108,6 +116,7 @@ impl Gate {
             auth: settings.auth,
             ring: KeyRing::new(keys),
             tickets: Tickets::new(),
+            links: Tickets::new(),
             live: Live::default(),
             settings: RwLock::new(Arc::new(Changeable::of(settings))),
         }))
@@ -145,6 +154,34 @@ impl Gate {
             }
             Err(NoTicket::NoRandomness) => Err(ApiError::internal(NoRandomness)),
         }
+    }
+
+    /// What stands behind `#sign-in=` of a link that signs one browser in, for whoever runs this server and sees its terminal.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn sign_in_link(&self) -> Result<String, NoRandomness> {
+        self.0.links.issue(None, LINK_LASTS).map_err(|_| NoRandomness)
+    }
+
+    /// A key for the browser that was given such a link, which is used up by that.
+    ///
+    /// # Errors
+    /// 401: there is no such link, or it was used, or is too old. The store.
+    pub async fn sign_in(&self, ticket: &str) -> Result<(ApiKey, Pass), ApiError> {
+        if self.0.links.take(ticket).is_none() {
+            return Err(ApiError::new(
+                StatusCode::UNAUTHORIZED,
+                "sign_in",
+                "there is no such link, or it was used, or is too old",
+            )
+            .remedy(
+                "each start of `throughline serve` prints another one; `throughline keys create` makes a key",
+            ));
+        }
+        let expires_at = jiff::Timestamp::now().as_millisecond() + BROWSER_KEY_LASTS.as_millis() as i64;
+        let new = NewKey { name: BROWSER.to_owned(), scopes: Scopes::all(), expires_at: Some(expires_at) };
+        self.mint(LOCAL_USER, new).await.map_err(ApiError::internal)
     }
 
     /// Makes a key.
@@ -188,6 +225,7 @@ impl Gate {
             }
             self.0.ring.tidy();
             self.0.tickets.tidy();
+            self.0.links.tidy();
             self.settings().new_turns.retain_recent();
         }
     }

@@ -45,6 +45,11 @@ const RULES: &[Rule] = &[
     rule("/healthz", OPEN, ADMIN),
     rule("/readyz", OPEN, ADMIN),
     rule("/metrics", ADMIN, ADMIN),
+    // The page and its files: the same for everybody.
+    rule("/{}", OPEN, ADMIN),
+    rule("/c/{}", OPEN, ADMIN),
+    rule("/assets/{}", OPEN, ADMIN),
+    rule("/home", OPEN, ADMIN),
     rule("/home.css", OPEN, ADMIN),
     rule("/home.js", OPEN, ADMIN),
     rule("/docs", OPEN, ADMIN),
@@ -63,6 +68,8 @@ const RULES: &[Rule] = &[
     rule("/v1/prompts", CHAT, CHAT),
     rule("/v1/remembered", CHAT, CHAT),
     rule("/v1/search", CHAT, CHAT),
+    // What it takes is what a link shows in place of a key.
+    rule("/v1/sign-in", OPEN, OPEN),
     rule("/v1/telemetry", CHAT, CHAT),
     rule("/v1/tickets", CHAT, CHAT),
     rule("/v1/tools", CHAT, CHAT),

@@ -6,7 +6,7 @@ use std::path::Path;
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 /// Routes that are for people, for operation and for tests, and no part of the API.
-const BESIDE: [&str; 3] = ["/docs", "/home.", "/_echo"];
+const BESIDE: [&str; 7] = ["/docs", "/home", "/_echo", "/{", "/c/", "/assets/", "/first-paint.js"];
 
 fn document() -> Value {
     throughline_server::api::openapi::document(throughline_server::openapi())

@@ -140,6 +140,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("POST", "/v1/keys", Elsewhere("crates/server/tests/gate.rs")),
         ("DELETE", "/v1/keys/{key_id}", Elsewhere("crates/server/tests/gate.rs")),
         ("POST", "/v1/tickets", Elsewhere("crates/server/tests/gate.rs")),
+        ("POST", "/v1/sign-in", Elsewhere("crates/server/tests/gate.rs")),
         ("GET", "/v1/ws", Elsewhere("a_websocket_shows_nobody_what_is_anothers")),
         ("GET", "/v1/models", Own),
         ("GET", "/v1/models/{id}", Everybodys),

@@ -7,9 +7,26 @@ if (location.hash.startsWith("#token=")) {
   sessionStorage.setItem("token", location.hash.slice("#token=".length));
   history.replaceState(null, "", location.pathname);
 }
+// What `serve` prints is no key, but is good for one, once.
+if (location.hash.startsWith("#sign-in=")) {
+  const ticket = location.hash.slice("#sign-in=".length);
+  history.replaceState(null, "", location.pathname);
+  signIn(ticket);
+}
 const token = sessionStorage.getItem("token");
 $("has-key").hidden = !token;
 $("no-key").hidden = Boolean(token);
+
+async function signIn(ticket) {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch("/v1/sign-in", { method: "POST", headers, body: JSON.stringify({ ticket }) });
+  if (!response.ok) return;
+  sessionStorage.setItem("token", (await response.json()).key);
+  location.reload();
+}
+
+// At the address of the page stands this one only where there is none.
+$("no-page").hidden = location.pathname !== "/";
 
 const base = location.origin + $("base").dataset.path;
 $("base").textContent = base;

@@ -1,0 +1,118 @@
+//! A file of the page as it goes over the wire: compressed when the program was built, kept by browsers as long as it is good.
+
+use crate::api::page_file::tagged;
+use axum::response::Response;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+/// What has a hash in its name never changes.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const ASK_AGAIN: &str = "no-cache";
+
+/// One file.
+pub struct Embedded {
+    /// `/assets/index-4f2a.js`.
+    pub path: &'static str,
+    pub plain: &'static [u8],
+    pub br: Option<&'static [u8]>,
+    pub gzip: Option<&'static [u8]>,
+}
+
+impl Embedded {
+    /// The file, in the smallest form that is taken; or that whoever asks has it already.
+    pub fn answer(&self, asked: &HeaderMap) -> Response {
+        let (content, encoding) = self.smallest(asked);
+        let mut response = tagged(content, asked);
+        let headers = response.headers_mut();
+        let kept = if self.path.starts_with("/assets/") { FOR_EVER } else { ASK_AGAIN };
+        let said: [(HeaderName, &'static str); 3] = [
+            (header::CONTENT_TYPE, media_type(self.path)),
+            (header::CACHE_CONTROL, kept),
+            (header::VARY, "accept-encoding"),
+        ];
+        for (name, value) in said {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(encoding) = encoding {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
+        }
+        response
+    }
+
+    fn smallest(&self, asked: &HeaderMap) -> (&'static [u8], Option<&'static str>) {
+        for (form, name) in [(self.br, "br"), (self.gzip, "gzip")] {
+            if let Some(content) = form.filter(|_| takes(asked, name)) {
+                return (content, Some(name));
+            }
+        }
+        (self.plain, None)
+    }
+}
+
+/// Whether an encoding is among those that are taken, and not with `q=0`.
+fn takes(asked: &HeaderMap, encoding: &str) -> bool {
+    let taken = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    taken.flat_map(|value| value.split(',')).any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
+        let refused = parts
+            .any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q == 0.0)));
+        named && !refused
+    })
+}
+
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "json" => "application/json",
+        "png" => "image/png",
+        "webmanifest" => "application/manifest+json",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+
+    const SCRIPT: Embedded =
+        Embedded { path: "/assets/a-1.js", plain: b"plain", br: Some(b"br"), gzip: Some(b"gz") };
+
+    fn asked(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
+        headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn the_smallest_form_that_is_taken_is_sent() {
+        for (accept, expected) in [
+            ("gzip, deflate, br, zstd", Some("br")),
+            ("gzip;q=0.8, br;q=0", Some("gzip")),
+            ("GZIP", Some("gzip")),
+            ("identity", None),
+            ("", None),
+            ("brotli", None),
+        ] {
+            let response = SCRIPT.answer(&asked(&[(header::ACCEPT_ENCODING, accept)]));
+            let sent = response.headers().get(header::CONTENT_ENCODING).map(|sent| sent.to_str().unwrap());
+            assert_eq!(sent, expected, "{accept}");
+            assert_eq!(response.headers()[header::VARY], "accept-encoding");
+            let kinds: Vec<_> = response.headers().get_all(header::CONTENT_TYPE).iter().collect();
+            assert_eq!(kinds, ["text/javascript; charset=utf-8"], "one, and its own");
+        }
+    }
+
+    #[test]
+    fn what_has_a_hash_is_kept_and_the_rest_is_asked_for_again() {
+        let index = Embedded { path: "/index.html", ..SCRIPT };
+        for (file, kept) in [(&SCRIPT, FOR_EVER), (&index, ASK_AGAIN)] {
+            let response = file.answer(&HeaderMap::new());
+            assert_eq!(response.headers()[header::CACHE_CONTROL], kept);
+            let tag = response.headers()[header::ETAG].clone();
+            let again = HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]);
+            assert_eq!(file.answer(&again).status(), StatusCode::NOT_MODIFIED);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `/`: the page (`web/`), if this program was built with it. It holds nothing of anybody: what it shows, it asks the API for.
+
+mod file;
+
+use crate::api::home;
+use crate::error::{ApiError, no_such_route};
+use crate::state::AppState;
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use file::Embedded;
+use http::{HeaderMap, header};
+
+/// All files of the page, by path. Empty: it was not built.
+static FILES: &[Embedded] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
+
+const INDEX: &str = "/index.html";
+
+/// The page, its files, and its views: an address of a view is one of the page.
+pub fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/", get(page))
+        .route("/c/{conversation}", get(page))
+        .route("/assets/{file}", get(file_or_view))
+        .route("/{file}", get(file_or_view))
+}
+
+/// The page; in its place what this is and how to get the page.
+async fn page(headers: HeaderMap) -> Response {
+    match find(INDEX) {
+        Some(index) => index.answer(&headers),
+        None => home::home(headers).await,
+    }
+}
+
+async fn file_or_view(request: Request) -> Response {
+    let (path, headers) = (request.uri().path(), request.headers());
+    match find(path) {
+        Some(file) => file.answer(headers),
+        None if is_navigation(headers) && !path.starts_with("/assets/") && find(INDEX).is_some() => {
+            page(headers.clone()).await
+        }
+        None => not_found(request).await.into_response(),
+    }
+}
+
+async fn not_found(request: Request) -> ApiError {
+    no_such_route(request.method().clone(), request.uri().clone()).await
+}
+
+fn find(path: &str) -> Option<&'static Embedded> {
+    FILES.iter().find(|file| file.path == path)
+}
+
+/// Whether somebody goes there with a browser; programs that ask for something that is not there are told so.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
+}

@@ -1,0 +1,135 @@
+import type { AvatarStage } from "@throughline/avatar";
+import { Pause, Pin, Play } from "lucide-react";
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useWords } from "../i18n/use.ts";
+import type { Words } from "../i18n/words.ts";
+import { IconButton } from "../ui/icon-button.tsx";
+import type { Avatar } from "./model.ts";
+
+const WIDE = "(min-width: 1100px)";
+
+/** The avatar where there is room for it: beside the conversation, or as a small bubble over the composer. R: U2 */
+export function AvatarBeside({ avatar }: { avatar: Avatar }) {
+  const words = useWords();
+  const stage = useSyncExternalStore(avatar.subscribe, avatar.get);
+  const isWide = useIsWide();
+  // Its place is kept while it comes, so that nothing moves when it is there.
+  if (!isWide) return null;
+  return (
+    <aside aria-label={words.avatar} className="flex w-70 flex-none flex-col border-l border-line bg-sunken">
+      {stage && <Panel avatar={avatar} stage={stage} />}
+    </aside>
+  );
+}
+
+/** On a narrow screen; a tap opens the whole of it. */
+export function AvatarBubble({ avatar }: { avatar: Avatar }) {
+  const words = useWords();
+  const stage = useSyncExternalStore(avatar.subscribe, avatar.get);
+  const isWide = useIsWide();
+  if (isWide || stage === undefined) return null;
+  return <Bubble avatar={avatar} stage={stage} words={words} />;
+}
+
+function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; words: Words }) {
+  const { expression } = useSyncExternalStore(stage.subscribe, stage.get);
+  const [isOpen, setOpen] = useState(false);
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [isOpen]);
+  return (
+    <>
+      <button
+        type="button"
+        aria-label={`${words.avatar}: ${faceOf(words, expression)}`}
+        aria-haspopup="dialog"
+        onClick={() => setOpen(true)}
+        className="avatar-bubble"
+      >
+        {!isOpen && <Figure avatar={avatar} />}
+      </button>
+      <dialog
+        ref={dialog}
+        className="sheet"
+        aria-label={words.avatar}
+        onClose={() => setOpen(false)}
+        onClick={(event) => event.target === event.currentTarget && setOpen(false)}
+        onKeyDown={(event) => event.stopPropagation()}
+      >
+        {isOpen && <Panel avatar={avatar} stage={stage} />}
+        <button type="button" className="button mx-auto mt-3" onClick={() => setOpen(false)}>
+          {words.close}
+        </button>
+      </dialog>
+    </>
+  );
+}
+
+/** Who it is, how it looks, and how it could look. */
+function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
+  const words = useWords();
+  const { expression, isPinned, isPaused } = useSyncExternalStore(stage.subscribe, stage.get);
+  const face = faceOf(words, expression);
+  return (
+    <>
+      <div className="flex h-13 flex-none items-center gap-1 pr-3 pl-4">
+        <h2 className="min-w-0 flex-1 truncate text-[13px] font-semibold">{stage.info.name}</h2>
+        <button
+          type="button"
+          className="icon-button aria-pressed:text-accent"
+          aria-pressed={isPinned}
+          aria-label={words.pinFace}
+          title={words.pinFace}
+          onClick={() => stage.pin(!isPinned)}
+        >
+          <Pin aria-hidden size={16} fill={isPinned ? "currentColor" : "none"} />
+        </button>
+        <IconButton aria-pressed={isPaused} label={words.pauseAvatar} onClick={() => stage.pause(!isPaused)}>
+          {isPaused ? <Play aria-hidden size={16} /> : <Pause aria-hidden size={16} />}
+        </IconButton>
+      </div>
+      <div role="img" aria-label={`${stage.info.name}: ${face}`} className="avatar-figure">
+        <Figure avatar={avatar} />
+      </div>
+      <ul aria-label={words.faces} className="flex flex-none flex-wrap justify-center gap-1.5 p-4">
+        {stage.expressions.map((name) => (
+          <li key={name}>
+            <button
+              type="button"
+              className="chip"
+              aria-pressed={name === expression}
+              onClick={() => stage.expression(name)}
+            >
+              {faceOf(words, name)}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** The place where it stands. */
+function Figure({ avatar }: { avatar: Avatar }) {
+  const place = useRef<HTMLSpanElement>(null);
+  useEffect(() => (place.current === null ? undefined : avatar.show(place.current)), [avatar]);
+  return <span ref={place} aria-hidden className="avatar-place" />;
+}
+
+/** In the language of the page, where the page knows it: a model of the user's own has names of its own. */
+function faceOf(words: Words, name: string): string {
+  return new Map(Object.entries(words.expression)).get(name) ?? name;
+}
+
+function useIsWide(): boolean {
+  return useSyncExternalStore(
+    (listener) => {
+      const query = globalThis.matchMedia?.(WIDE);
+      query?.addEventListener("change", listener);
+      return () => query?.removeEventListener("change", listener);
+    },
+    () => globalThis.matchMedia?.(WIDE).matches ?? true,
+  );
+}

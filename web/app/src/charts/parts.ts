@@ -1,0 +1,32 @@
+// What a waterfall is drawn from. Framework-free. // R: U5
+
+import type { SegmentInfo } from "@throughline/client";
+
+/** A stretch of a turn's time. */
+export interface Part {
+  kind: string;
+  toolId: string | undefined;
+  /** Since the turn began, in milliseconds. */
+  offset: number;
+  ms: number;
+}
+
+/** One after the other, as long together as the segments: neighbours that are the same thing are one. */
+export function partsOf(segments: readonly SegmentInfo[]): Part[] {
+  const parts: Part[] = [];
+  let offset = 0;
+  for (const { kind, ms, tool_id } of segments) {
+    if (ms <= 0) continue;
+    const toolId = tool_id ?? undefined;
+    const last = parts.at(-1);
+    if (last?.kind === kind && last.toolId === toolId) last.ms += ms;
+    else parts.push({ kind, toolId, offset, ms });
+    offset += ms;
+  }
+  return parts;
+}
+
+/** All of them together. */
+export function sumOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => sum + part.ms, 0);
+}

@@ -1,0 +1,76 @@
+import type { WaterfallInfo } from "@throughline/client";
+import { useMemo } from "react";
+import { type HistoryWords, useHistoryWords } from "../history/words.ts";
+import { partsOf, sumOf } from "./parts.ts";
+
+interface WaterfallProps {
+  waterfall: WaterfallInfo;
+  /** What a call of the turn is called. */
+  nameOf(toolId: string): string | undefined;
+  /** Its row stands out. */
+  current?: string;
+}
+
+/** Where the time of a turn went: a table, each row of which has its bar. */
+export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
+  const own = useHistoryWords();
+  const parts = useMemo(() => partsOf(waterfall.segments), [waterfall]);
+  const whole = sumOf(parts);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+    <div className="max-h-105 overflow-auto" tabIndex={0}>
+      <table className="waterfall">
+        <caption className="sr-only">{own.turn}</caption>
+        <thead className="sr-only">
+          <tr>
+            <th scope="col">{own.stretch}</th>
+            <th scope="col">{own.time}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {parts.map(({ kind, toolId, offset, ms }) => (
+            <tr key={offset} data-current={toolId !== undefined && toolId === current}>
+              <th scope="row">
+                {kindWord(kind, own)}
+                {toolId !== undefined && <code>{nameOf(toolId)}</code>}
+                <Bar kind={kind} from={offset} ms={ms} whole={whole} />
+              </th>
+              <td data-ms={ms}>{own.ms(ms)}</td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row">{own.total}</th>
+            <td data-ms={whole}>{own.ms(whole)}</td>
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  );
+}
+
+/** What takes next to no time can still be seen. */
+const SHARE_MIN = 0.006;
+
+function Bar({ kind, from, ms, whole }: { kind: string; from: number; ms: number; whole: number }) {
+  const width = Math.max(ms, whole * SHARE_MIN);
+  return (
+    <svg
+      aria-hidden="true"
+      className="bar"
+      viewBox={`0 0 ${whole} 1`}
+      preserveAspectRatio="none"
+      data-kind={kind}
+    >
+      <rect className="track" width={whole} height={1} />
+      <rect x={Math.min(from, whole - width)} width={width} height={1} />
+    </svg>
+  );
+}
+
+/** Kinds of a later release have their own names. */
+function kindWord(kind: string, own: HistoryWords): string {
+  const names: Readonly<Record<string, string>> = own.segment;
+  return names[kind] ?? kind;
+}

@@ -1,0 +1,157 @@
+import { type CallBlock, isFinal } from "@throughline/client";
+import { PartialJson, pretty } from "@throughline/json";
+import { Play, Square } from "lucide-react";
+import { useState } from "react";
+import { useWords } from "../../i18n/use.ts";
+import { CopyButton } from "../../ui/copy.tsx";
+import { MediaView } from "../../ui/media.tsx";
+import { useChat, useEntry } from "../context.tsx";
+import { argumentsOf, nameOf } from "./look.ts";
+import { Output } from "./output.tsx";
+import { RunAgain } from "./run-again.tsx";
+import { Section } from "./section.tsx";
+
+/** What an open card shows. */
+export function CardBody({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  return (
+    <div className="card-body">
+      <Arguments call={call} />
+      {call.progress && <Progress progress={call.progress} />}
+      {call.error && <CallError call={call} />}
+      {(call.output || call.output_value !== undefined || call.status === "success") && (
+        <Output
+          text={call.output ?? ""}
+          value={call.output_value}
+          size={call.output_size}
+          isLive={call.status === "running"}
+          toolId={call.tool_id}
+        />
+      )}
+      {call.output_media?.map((media, at) => (
+        <MediaView key={at} media={media} />
+      ))}
+      <Facts call={call} />
+      {call.seen_by_model === false && isFinal(call.status) && (
+        <p className="text-[12.5px] text-muted">{words.notTold}</p>
+      )}
+      <Actions call={call} />
+    </div>
+  );
+}
+
+/** What it was called with. */
+export function Arguments({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  const value = argumentsOf(call);
+  const [partial] = useState(() => new PartialJson());
+  const title = call.ran_with === undefined ? words.arguments : words.argumentsRan;
+  if (value === undefined) {
+    const text = call.raw ?? call.input_text ?? "";
+    if (text === "") return null;
+    const readable = partial.read(text).state === "broken" ? text : partial.pretty;
+    return (
+      <Section title={title} side={<CopyButton text={() => text} />}>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+        <pre className={`pre ${call.status === "preparing" ? "caret" : ""}`} tabIndex={0}>
+          {readable}
+        </pre>
+      </Section>
+    );
+  }
+  return (
+    <Section title={title} side={<CopyButton text={() => pretty(value)} />}>
+      {isEmpty(value) ? (
+        <p className="text-[12.5px] text-muted">{words.noArguments}</p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+        <pre className="pre" tabIndex={0}>
+          {pretty(value)}
+        </pre>
+      )}
+    </Section>
+  );
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+function Progress({ progress }: { progress: NonNullable<CallBlock["progress"]> }) {
+  return (
+    <div className="text-[12.5px] text-muted">
+      {progress.progress !== undefined && (
+        <progress
+          className="mr-2 accent-thread"
+          value={progress.progress}
+          max={progress.total ?? undefined}
+        />
+      )}
+      {progress.message}
+    </div>
+  );
+}
+
+/** Why it failed. */
+export function CallError({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  const error = call.error;
+  if (error === undefined) return null;
+  const said = [error.message, call.problem, error.limit && `${error.limit} = ${error.limit_ms ?? ""} ms`];
+  const text = said.filter(Boolean).join("\n");
+  return (
+    <Section title={words.errorSection} side={<CopyButton text={() => `${error.code}\n${text}`} />}>
+      <div className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
+        <code className="font-semibold text-error">{error.code}</code>
+        {text && <p className="mt-1 whitespace-pre-wrap">{text}</p>}
+        {error.closest && error.closest.length > 0 && (
+          <p className="mt-1">{words.closest(error.closest.join(", "))}</p>
+        )}
+      </div>
+    </Section>
+  );
+}
+
+function Facts({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  const isCue = nameOf(call).startsWith("live2d.");
+  const facts = [
+    call.effect && words.effect[call.effect],
+    call.early === true && words.early,
+    call.rule && words.rule(call.rule),
+    isCue && call.started_at !== undefined && words.firedAt(new Date(call.started_at).toLocaleTimeString()),
+    call.applied === true && words.applied,
+    call.applied === false && words.notApplied,
+    call.source && call.source !== "builtin" && call.source,
+  ].filter((fact) => typeof fact === "string" && fact !== "");
+  if (facts.length === 0) return null;
+  return <p className="text-[12px] text-muted">{facts.join(" · ")}</p>;
+}
+
+function Actions({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  const { conversation, avatar } = useChat();
+  const entry = useEntry();
+  const toolId = call.tool_id;
+  if (isFinal(call.status)) {
+    if (!nameOf(call).startsWith("live2d.")) return <RunAgain call={call} />;
+    if (argumentsOf(call) === undefined) return null;
+    return (
+      <div>
+        <button type="button" className="button" title={words.replayHint} onClick={() => avatar.replay(call)}>
+          <Play aria-hidden size={13} />
+          {words.replay}
+        </button>
+      </div>
+    );
+  }
+  if (toolId === undefined || call.status === "preparing") return null;
+  return (
+    <div>
+      <button type="button" className="button" onClick={() => void conversation.cancelCall(entry, toolId)}>
+        <Square aria-hidden size={12} fill="currentColor" />
+        {words.cancelCall}
+      </button>
+    </div>
+  );
+}

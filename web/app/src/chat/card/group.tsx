@@ -1,0 +1,63 @@
+import type { Place } from "@throughline/client";
+import { ChevronRight } from "lucide-react";
+import { useState } from "react";
+import { useWords } from "../../i18n/use.ts";
+import { CallBlockView } from "../blocks/block.tsx";
+import { duration } from "../clock.ts";
+import { useChat, useEntry } from "../context.tsx";
+import { namesOf } from "../model/groups.ts";
+
+/** Finished calls that follow each other, in one line until somebody wants to see them. */
+export function Group({ calls }: { calls: readonly Place[] }) {
+  const words = useWords();
+  const { hold } = useChat();
+  const { store } = useEntry();
+  const [isOpen, setOpen] = useState(false);
+  const isCues = calls.every(({ tool }) => tool?.startsWith("live2d."));
+  const title = isCues ? words.cues(calls.length) : words.toolsFinished(calls.length);
+  const toggle = (): void => {
+    hold();
+    setOpen(!isOpen);
+  };
+  return (
+    <>
+      <div className="part">
+        <span className="knot" data-look="good" aria-hidden />
+        <button type="button" className="calls" aria-expanded={isOpen} onClick={toggle}>
+          <span className="flex" aria-hidden>
+            {calls.slice(0, 4).map(({ at, tool }) => (
+              <i
+                key={at}
+                className="-ml-1.5 grid size-5 place-items-center rounded-md border border-line-strong bg-surface font-mono text-[10px] font-semibold not-italic first:ml-0"
+              >
+                {initial(tool)}
+              </i>
+            ))}
+          </span>
+          <b className="flex-none font-semibold text-text">{title}</b>
+          <span className="min-w-0 flex-1 truncate">{namesOf(calls)}</span>
+          <span className="flex-none text-[12px] tabular-nums">{duration(wallOf(calls, store))}</span>
+          <ChevronRight aria-hidden size={14} className={`flex-none ${isOpen ? "rotate-90" : ""}`} />
+        </button>
+      </div>
+      {isOpen && calls.map(({ at }) => <CallBlockView key={at} at={at} />)}
+    </>
+  );
+}
+
+/** `W` of `demo.weather`. */
+function initial(tool: string | undefined): string {
+  return (tool?.split(".").at(-1)?.[0] ?? "?").toUpperCase();
+}
+
+/** From the first start to the last end: calls that ran beside each other count once. */
+function wallOf(calls: readonly Place[], store: ReturnType<typeof useEntry>["store"]): number {
+  let [first, last] = [Number.POSITIVE_INFINITY, 0];
+  for (const { at } of calls) {
+    const block = store.block(at);
+    if (block?.kind !== "tool_call" || block.started_at === undefined) continue;
+    first = Math.min(first, block.started_at);
+    last = Math.max(last, block.started_at + (block.duration_ms ?? 0));
+  }
+  return Math.max(0, last - first);
+}

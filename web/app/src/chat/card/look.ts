@@ -1,0 +1,53 @@
+// How a call looks: the one table from its status to knot, pill and words. Framework-free.
+
+import type { CallBlock } from "@throughline/client";
+import type { Words } from "../../i18n/words.ts";
+
+export type Look = "writing" | "waiting" | "queued" | "running" | "good" | "bad" | "none";
+
+export function lookOf(status: CallBlock["status"]): Look {
+  switch (status) {
+    case "preparing":
+      return "writing";
+    case "awaiting_approval":
+      return "waiting";
+    case "queued":
+      return "queued";
+    case "running":
+      return "running";
+    case "success":
+      return "good";
+    case "error":
+    case "timed_out":
+    case "unknown":
+      return "bad";
+    case "denied":
+    case "cancelled":
+    case "not_started":
+    case undefined:
+      return "none";
+  }
+}
+
+/** The word on the pill. What could not run since it was wrong has failed, whatever its status is called. */
+export function statusWord(call: Readonly<CallBlock>, words: Words): string {
+  if (call.error?.code === "invalid_arguments") return words.badArguments;
+  if (call.error?.code === "unknown_tool") return words.unknownTool;
+  return words.callStatus[call.status ?? "unknown"];
+}
+
+/** As {@link lookOf}, but what was refused for its own mistakes looks like one. */
+export function callLook(call: Readonly<CallBlock>): Look {
+  const isMistake = call.error?.code === "invalid_arguments" || call.error?.code === "unknown_tool";
+  return isMistake ? "bad" : lookOf(call.status);
+}
+
+/** What people call it, or its name. */
+export function nameOf(call: Readonly<CallBlock>): string {
+  return call.tool_name ?? "?";
+}
+
+/** What the arguments are: final ones as a value, others as they stand. */
+export function argumentsOf(call: Readonly<CallBlock>): unknown {
+  return call.ran_with ?? call.arguments;
+}

@@ -1,0 +1,97 @@
+import { ApiError, type CallBlock, type ToolCalled } from "@throughline/client";
+import { RotateCcw } from "lucide-react";
+import { useState } from "react";
+import { useWords } from "../../i18n/use.ts";
+import { useClient } from "../../session/context.tsx";
+import { Link } from "../../shell/link.tsx";
+import { testerAddress } from "../../tester/address.ts";
+import { duration } from "../clock.ts";
+import { argumentsOf } from "./look.ts";
+import { Output } from "./output.tsx";
+
+/** What changes nothing may be done again without asking. */
+const HARMLESS: ReadonlySet<string | undefined> = new Set(["pure", "read", "cosmetic"]);
+
+export function isHarmless(call: Readonly<CallBlock>): boolean {
+  return HARMLESS.has(call.effect);
+}
+
+/** Runs a call that has ended again, by hand: at once if it only reads, else after a second press. */
+export function RunAgain({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  const again = useRunAgain(call);
+  if (call.tool_name === undefined || call.error?.code === "unknown_tool" || argumentsOf(call) === undefined)
+    return null;
+  return (
+    <>
+      {again.result && <RanAgain result={again.result} />}
+      {again.failure && (
+        <p role="alert" className="text-[12.5px] text-error">
+          {again.failure}
+        </p>
+      )}
+      <div className="flex flex-wrap items-center gap-2">
+        <button
+          type="button"
+          className={again.asks ? "button danger" : "button"}
+          title={words.runAgainHint}
+          disabled={again.isRunning}
+          onClick={again.run}
+        >
+          <RotateCcw aria-hidden size={13} />
+          {again.asks ? words.runAgainReally : words.runAgain}
+        </button>
+        <Link href={testerAddress(call.tool_name, objectOf(argumentsOf(call)))} className="button quiet">
+          {words.tryOther}
+        </Link>
+      </div>
+    </>
+  );
+}
+
+function useRunAgain(call: Readonly<CallBlock>) {
+  const client = useClient();
+  const [asks, setAsks] = useState(false);
+  const [isRunning, setRunning] = useState(false);
+  const [result, setResult] = useState<ToolCalled>();
+  const [failure, setFailure] = useState<string>();
+  const run = async (): Promise<void> => {
+    const harmless = isHarmless(call);
+    if (!harmless && !asks) return setAsks(true);
+    setAsks(false);
+    setRunning(true);
+    setFailure(undefined);
+    try {
+      const args = objectOf(argumentsOf(call));
+      setResult(
+        await client.call("POST /v1/tools/{tool}/call", {
+          path: { tool: call.tool_name ?? "" },
+          body: { arguments: args, ...(harmless ? {} : { confirm: true }) },
+        }),
+      );
+    } catch (error) {
+      setFailure(error instanceof ApiError ? error.message : String(error));
+    } finally {
+      setRunning(false);
+    }
+  };
+  return { asks, isRunning, result, failure, run: () => void run() };
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function RanAgain({ result }: { result: ToolCalled }) {
+  const words = useWords();
+  return (
+    <Output
+      title={`${words.ranAgain} · ${duration(result.duration_ms)}`}
+      text={result.output ?? ""}
+      value={result.output_value}
+      size={undefined}
+      isLive={false}
+      toolId={undefined}
+    />
+  );
+}

@@ -1,0 +1,14 @@
+import type { ReactNode } from "react";
+
+/** A part of an open card, with what can be done to it. */
+export function Section({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
+  return (
+    <section>
+      <div className="label mb-1">
+        <h4>{title}</h4>
+        <div className="flex items-center gap-1">{side}</div>
+      </div>
+      {children}
+    </section>
+  );
+}

@@ -1,0 +1,158 @@
+import { pretty, type Shape, shapeOf } from "@throughline/json";
+import { type ReactNode, useMemo, useState } from "react";
+import { useWords } from "../../i18n/use.ts";
+
+type View = "table" | "tree" | "raw";
+
+/** How a value is shown: rows as a table, other JSON as a tree, until somebody wants it otherwise. */
+export function useShown(value: unknown): { shape: Shape; view: View; choose(view: View): void } {
+  const shape = useMemo(() => shapeOf(value), [value]);
+  const [chosen, choose] = useState<View>();
+  return { shape, view: chosen ?? (shape.kind === "rows" ? "table" : "tree"), choose };
+}
+
+/** The value itself. */
+export function Value({ shape, view, isLive }: { shape: Shape; view: View; isLive: boolean }) {
+  if (shape.kind === "text") return <Raw text={shape.text} isLive={isLive} />;
+  if (view === "table" && shape.kind === "rows") return <Table columns={shape.columns} rows={shape.rows} />;
+  if (view === "raw") return <Raw text={pretty(shape.value)} isLive={isLive} />;
+  return (
+    <div className="pre font-mono text-[12.5px]">
+      <Tree name={undefined} value={shape.value} depth={0} />
+    </div>
+  );
+}
+
+function Raw({ text, isLive }: { text: string; isLive: boolean }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+    <pre className={`pre ${isLive ? "caret" : ""}`} tabIndex={0}>
+      {text}
+    </pre>
+  );
+}
+
+/** Which ways there are to show it. */
+export function Views({ shape, view, choose }: { shape: Shape; view: View; choose(view: View): void }) {
+  const words = useWords();
+  if (shape.kind === "text") return null;
+  const views: readonly View[] = shape.kind === "rows" ? ["table", "tree", "raw"] : ["tree", "raw"];
+  return (
+    <div className="segments">
+      {views.map((one) => (
+        <button key={one} type="button" aria-pressed={view === one} onClick={() => choose(one)}>
+          {words[one]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** More rows than this are shown on demand. */
+const ROWS_AT_ONCE = 200;
+
+function Table({
+  columns,
+  rows,
+}: {
+  columns: readonly string[];
+  rows: readonly Readonly<Record<string, unknown>>[];
+}) {
+  const words = useWords();
+  const [shown, setShown] = useState(ROWS_AT_ONCE);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <div className="max-h-105 overflow-auto" tabIndex={0}>
+        <table className="values">
+          <thead>
+            <tr>
+              {columns.map((column) => (
+                <th key={column}>{column}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, shown).map((row, at) => (
+              <tr key={`${at}`}>
+                {columns.map((column) => (
+                  <td key={column}>{scalar(row[column])}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > shown && (
+        <button type="button" className="button quiet mt-1" onClick={() => setShown(shown + ROWS_AT_ONCE)}>
+          {words.more}
+        </button>
+      )}
+    </>
+  );
+}
+
+function scalar(value: unknown): string {
+  return value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Deeper parts are folded at first. */
+const OPEN_DEPTH = 2;
+const CHILDREN_AT_ONCE = 100;
+
+function Tree({ name, value, depth }: { name: string | undefined; value: unknown; depth: number }) {
+  const words = useWords();
+  const [isOpen, setOpen] = useState(depth < OPEN_DEPTH);
+  const [shown, setShown] = useState(CHILDREN_AT_ONCE);
+  const key = name === undefined ? null : <span className="text-code-key">{name}: </span>;
+  if (typeof value !== "object" || value === null) {
+    return (
+      <div>
+        {key}
+        <Leaf value={value} />
+      </div>
+    );
+  }
+  const children = Object.entries(value);
+  const brackets = Array.isArray(value) ? "[]" : "{}";
+  if (children.length === 0) {
+    return (
+      <div>
+        {key}
+        {brackets}
+      </div>
+    );
+  }
+  return (
+    <div>
+      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="text-left">
+        <span aria-hidden className={`inline-block w-4 text-muted ${isOpen ? "rotate-90" : ""}`}>
+          ›
+        </span>
+        {key}
+        <span className="text-muted">
+          {brackets[0]} {children.length} {brackets[1]}
+        </span>
+      </button>
+      {isOpen && (
+        <div className="pl-4">
+          {children.slice(0, shown).map(
+            ([name, child]): ReactNode => (
+              <Tree key={name} name={name} value={child} depth={depth + 1} />
+            ),
+          )}
+          {children.length > shown && (
+            <button type="button" className="button quiet" onClick={() => setShown(shown + CHILDREN_AT_ONCE)}>
+              {words.more}
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Leaf({ value }: { value: unknown }) {
+  const colour = typeof value === "string" ? "text-code-text" : "text-code-number";
+  return <span className={`${colour} whitespace-pre-wrap`}>{JSON.stringify(value)}</span>;
+}

@@ -1,0 +1,33 @@
+import { createContext, useContext } from "react";
+import type { Avatar } from "../avatar/model.ts";
+import type { Attention } from "./model/attention.ts";
+import type { ConversationStore } from "./model/conversation.ts";
+import type { Entry } from "./model/entry.ts";
+
+/** What cards and blocks act upon. None of it changes while a turn streams. */
+export interface Chat {
+  conversation: ConversationStore;
+  attention: Attention;
+  avatar: Avatar;
+  /** Keeps what is being read where it is while something above or below opens. */
+  hold(): void;
+}
+
+const ChatContext = createContext<Chat | undefined>(undefined);
+export const ChatProvider = ChatContext.Provider;
+
+export function useChat(): Chat {
+  const chat = useContext(ChatContext);
+  if (chat === undefined) throw new Error("there is no chat here");
+  return chat;
+}
+
+const EntryContext = createContext<Entry | undefined>(undefined);
+export const EntryProvider = EntryContext.Provider;
+
+/** The turn that a block is of. */
+export function useEntry(): Entry {
+  const entry = useContext(EntryContext);
+  if (entry === undefined) throw new Error("there is no turn here");
+  return entry;
+}

@@ -1,0 +1,73 @@
+import { type RefObject, useEffect, useRef } from "react";
+import { useWords } from "../i18n/use.ts";
+import { type Attention, isTyped } from "./model/attention.ts";
+import type { ConversationStore } from "./model/conversation.ts";
+
+interface Used {
+  conversation: ConversationStore;
+  attention: Attention;
+  field: RefObject<HTMLTextAreaElement | null>;
+}
+
+/** All keys of the chat, in one place: one press does one thing. */
+export function useKeys({ conversation, attention, field }: Used): RefObject<HTMLDialogElement | null> {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+      if (event.key === "Escape" && document.querySelector(":popover-open") === null) {
+        return void conversation.stop();
+      }
+      if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+        event.preventDefault();
+        return step(event.key === "ArrowUp" ? -1 : 1);
+      }
+      if (event.key === "F6" && attention.key(event)) return event.preventDefault();
+      if (isTyped(event.target)) return undefined;
+      if (attention.key(event)) return event.preventDefault();
+      if (event.key === "/" && !event.ctrlKey && !event.metaKey) {
+        event.preventDefault();
+        return field.current?.focus();
+      }
+      if (event.key === "?") dialog.current?.showModal();
+      return undefined;
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [conversation, attention, field]);
+  return dialog;
+}
+
+/** To the next part of an answer, or the one before. */
+function step(by: 1 | -1): void {
+  const blocks = [...document.querySelectorAll<HTMLElement>(".part")];
+  const at = blocks.findIndex((block) => block.contains(document.activeElement));
+  const next = at < 0 ? blocks.at(by < 0 ? -1 : 0) : blocks[at + by];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+/** Which keys there are. */
+export function Keys({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
+  const words = useWords();
+  return (
+    <dialog ref={dialog} aria-label={words.keys} className="sheet">
+      <h2 className="mb-3 text-[15px] font-semibold">{words.keys}</h2>
+      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 text-[13px]">
+        {words.keysList.map(([key, does]) => (
+          <div key={key} className="contents">
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd className="text-muted">{does}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog" className="mt-4 text-right">
+        <button type="submit" className="button">
+          {words.close}
+        </button>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,128 @@
+// The avatar of this page as a client of the server: `live2d.*` calls are offered to it, it acts at once, in mid-reply, and says
+// whether it did. What is only shown again, after a reload, moves nothing. Framework-free. R: U2
+
+import type { CallBlock, CallResult, Throughline, TurnListener } from "@throughline/client";
+
+/** What is on the stage: the puppet, or a model of the user's own. */
+export interface Stage {
+  readonly expressions: readonly string[];
+  /** Groups, each with how many motions it has. */
+  readonly motions: Readonly<Record<string, number>>;
+  expression(name: string): Cue;
+  motion(group: string, index?: number): Cue;
+}
+
+/** Whether a cue was understood. */
+export type Cue = { kind: "ok" } | { kind: "unknown"; known: readonly string[] };
+
+const EXPRESSION = "live2d.expression";
+const MOTION = "live2d.motion";
+
+export class AvatarClient {
+  readonly id: string;
+  readonly #client: Throughline;
+  readonly #stage: Stage;
+  /** What was done is not done again when a connection brings it again. */
+  readonly #acted = new Set<string>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isOn = false;
+
+  constructor(client: Throughline, stage: Stage, id: string = `page-${crypto.randomUUID()}`) {
+    this.#client = client;
+    this.#stage = stage;
+    this.id = id;
+  }
+
+  /** Offers the avatar's tools as long as it is there; the answer takes them away. */
+  start(): () => void {
+    this.#isOn = true;
+    void this.#declare();
+    return () => {
+      this.#isOn = false;
+      clearTimeout(this.#timer);
+    };
+  }
+
+  /** Listens to one turn. */
+  of(turnId: string): TurnListener {
+    return {
+      onToolCall: (call) => {
+        if (call.status === "running" && call.client_id === this.id) void this.#act(turnId, call);
+      },
+    };
+  }
+
+  async #declare(): Promise<void> {
+    let again = 5_000;
+    try {
+      const { valid_ms } = await this.#client.call("PUT /v1/clients/{client_id}/tools", {
+        path: { client_id: this.id },
+        body: { tools: toolsOf(this.#stage) },
+      });
+      // Twice in its time, so that one that is lost costs nothing.
+      again = valid_ms / 2;
+    } catch {
+      // Without an avatar the conversation goes on; its calls say that nobody was there.
+    }
+    if (this.#isOn) this.#timer = setTimeout(() => void this.#declare(), again);
+  }
+
+  async #act(turnId: string, call: Readonly<CallBlock>): Promise<void> {
+    if (call.tool_id === undefined || this.#acted.has(call.tool_id)) return;
+    this.#acted.add(call.tool_id);
+    const cue = this.play(call);
+    const body: CallResult =
+      cue.kind === "ok"
+        ? { status: "success", output: "applied", applied: true }
+        : { status: "error", output: `unknown; there are: ${cue.known.join(", ")}`, applied: false };
+    try {
+      await this.#client.call("POST /v1/turns/{turn_id}/calls/{tool_id}/result", {
+        path: { turn_id: turnId, tool_id: call.tool_id },
+        body,
+      });
+    } catch {
+      // Too late, or stopped meanwhile: the gesture was made all the same.
+    }
+  }
+
+  /** Makes the gesture of a call, also again for whoever wants to see it. */
+  play(call: Readonly<CallBlock>): Cue {
+    const value = call.ran_with ?? call.arguments;
+    const given = typeof value === "object" && value !== null ? new Map(Object.entries(value)) : new Map();
+    if (call.tool_name === EXPRESSION) return this.#stage.expression(String(given.get("name") ?? ""));
+    if (call.tool_name !== MOTION) return { kind: "unknown", known: [EXPRESSION, MOTION] };
+    const index = given.get("index");
+    return this.#stage.motion(
+      String(given.get("group") ?? ""),
+      typeof index === "number" ? index : undefined,
+    );
+  }
+}
+
+function toolsOf({ expressions, motions }: Stage): Record<string, unknown>[] {
+  const object = (properties: Record<string, unknown>, required: string[]) => ({
+    type: "object",
+    properties,
+    required,
+    additionalProperties: false,
+  });
+  return [
+    {
+      name: EXPRESSION,
+      title: "Avatar: expression",
+      description: "Sets the facial expression of your avatar. Use it to show how you feel while you speak.",
+      effect: "cosmetic",
+      input_schema: object({ name: { type: "string", enum: expressions } }, ["name"]),
+    },
+    {
+      name: MOTION,
+      title: "Avatar: motion",
+      description: "Plays a motion of your avatar, such as waving or nodding.",
+      effect: "cosmetic",
+      input_schema: object(
+        { group: { type: "string", enum: Object.keys(motions) }, index: { type: "integer", minimum: 0 } },
+        ["group"],
+      ),
+    },
+  ];
+}

@@ -1,0 +1,47 @@
+// The one line that says what goes on. Framework-free. R: U1
+
+import type { Connection, Head, Place } from "@throughline/client";
+
+export type Status =
+  | { kind: "idle" }
+  | { kind: "connecting" }
+  | { kind: "reconnecting" }
+  | { kind: "waiting_for_model" }
+  | { kind: "retrying"; reason: string; until: number | undefined }
+  | { kind: "thinking" }
+  | { kind: "writing" }
+  | { kind: "arguments" }
+  | { kind: "running"; count: number }
+  | { kind: "needs_you"; count: number }
+  | { kind: "stopping" };
+
+export interface Seen {
+  isRunning: boolean;
+  isStopping: boolean;
+  /** The server has taken the turn. */
+  isTaken: boolean;
+  connection: Connection | undefined;
+  head: Head;
+  outline: readonly Place[];
+}
+
+export function statusOf({ isRunning, isStopping, isTaken, connection, head, outline }: Seen): Status {
+  if (!isRunning) return { kind: "idle" };
+  if (isStopping) return { kind: "stopping" };
+  if (connection?.state === "waiting") return { kind: "reconnecting" };
+  if (!isTaken) return { kind: "connecting" };
+  const asking = outline.filter((place) => place.status === "awaiting_approval").length;
+  if (asking > 0) return { kind: "needs_you", count: asking };
+  const running = outline.filter((place) => place.status === "running").length;
+  if (running > 0) return { kind: "running", count: running };
+  const { waiting } = head;
+  if (waiting !== undefined && waiting.reason !== "first_byte" && waiting.reason !== "client") {
+    return { kind: "retrying", reason: waiting.reason, until: waiting.until };
+  }
+  const last = outline.at(-1);
+  if (waiting !== undefined || last === undefined) return { kind: "waiting_for_model" };
+  if (last.kind === "thinking") return { kind: "thinking" };
+  if (last.kind === "tool_call")
+    return { kind: last.status === "preparing" ? "arguments" : "waiting_for_model" };
+  return { kind: "writing" };
+}

@@ -1,0 +1,36 @@
+import { useEffect, useSyncExternalStore } from "react";
+import { useWords } from "../i18n/use.ts";
+import { useChat } from "./context.tsx";
+import type { Attention } from "./model/attention.ts";
+
+/** Several questions at once: where they are, and one answer for all. */
+export function QuestionBar() {
+  const words = useWords();
+  const { attention, conversation } = useChat();
+  const pending = useSyncExternalStore(attention.subscribe, attention.get);
+  const { running } = useSyncExternalStore(conversation.subscribe, conversation.get);
+  if (pending.length < 2 || running === undefined) return null;
+  const approveAll = (): void =>
+    void conversation.decide(running, "all", { decision: "approve" }).catch(() => undefined);
+  return (
+    <div className="mx-auto mb-2 flex max-w-190 flex-wrap items-center gap-2 rounded-card border border-waiting-line bg-waiting-soft px-3 py-1.5 text-[13px]">
+      <span className="flex-1 font-semibold text-waiting">{words.questionsOpen(pending.length)}</span>
+      <button type="button" className="button" onClick={() => attention.chosen()?.show()}>
+        {words.review}
+      </button>
+      <button type="button" className="button" onClick={approveAll}>
+        {words.approveAll(pending.length)}
+      </button>
+    </div>
+  );
+}
+
+/** The tab says that somebody is needed. */
+export function useTabTitle(attention: Attention, title: string): void {
+  const words = useWords();
+  const count = useSyncExternalStore(attention.subscribe, attention.get).length;
+  useEffect(() => {
+    const name = title === "" ? words.appName : `${title} · ${words.appName}`;
+    document.title = count > 0 ? `${words.needsYouTitle(count)} · ${name}` : name;
+  }, [count, title, words]);
+}

@@ -1,0 +1,19 @@
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { announcements } from "../../preferences.ts";
+import type { Announcements } from "../model/announcements.ts";
+
+/** What a screen reader says: whole sentences, and not every token. R: U6 */
+export function Announcer({ from }: { from: Announcements }) {
+  const wanted = useSyncExternalStore(announcements.subscribe, announcements.get);
+  const [said, setSaid] = useState("");
+  const wish = useRef(wanted);
+  useEffect(() => {
+    wish.current = wanted;
+  });
+  useEffect(() => from.listen(setSaid, () => wish.current), [from]);
+  return (
+    <p role="status" className="sr-only">
+      {said}
+    </p>
+  );
+}

@@ -1,0 +1,78 @@
+// The end of the thread stays in view while text comes, unless the reader has gone elsewhere. Framework-free. R: U1
+
+/** Nearer to the end than this is at the end. */
+const NEAR_PX = 48;
+/** For so long nothing moves after something was opened. */
+const HELD_MS = 200;
+
+export class StickToEnd {
+  #isStuck = true;
+  #heldUntil = 0;
+  #frame = 0;
+  #lastTop = 0;
+  readonly #scroller: HTMLElement;
+  readonly #onChange: (isStuck: boolean) => void;
+  readonly #stop: () => void;
+
+  constructor(scroller: HTMLElement, content: HTMLElement, onChange: (isStuck: boolean) => void) {
+    this.#scroller = scroller;
+    this.#onChange = onChange;
+    const observer = new ResizeObserver(() => this.#grown());
+    observer.observe(content);
+    observer.observe(scroller);
+    const scrolled = (): void => this.#scrolled();
+    scroller.addEventListener("scroll", scrolled, { passive: true });
+    this.#stop = () => {
+      observer.disconnect();
+      scroller.removeEventListener("scroll", scrolled);
+      cancelAnimationFrame(this.#frame);
+    };
+  }
+
+  /** Something is opened: what is being read stays where it is. */
+  hold(): void {
+    this.#heldUntil = performance.now() + HELD_MS;
+  }
+
+  /** To the end, and stay there. */
+  toEnd(): void {
+    this.#heldUntil = 0;
+    this.#stick(true);
+    this.#write();
+  }
+
+  stop(): void {
+    this.#stop();
+  }
+
+  #grown(): void {
+    if (!this.#isStuck) return;
+    if (performance.now() < this.#heldUntil) return this.#stick(this.#isNear());
+    cancelAnimationFrame(this.#frame);
+    this.#frame = requestAnimationFrame(() => this.#write());
+  }
+
+  #write(): void {
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+  }
+
+  #scrolled(): void {
+    const { scrollTop } = this.#scroller;
+    const isUp = scrollTop < this.#lastTop - 1;
+    this.#lastTop = scrollTop;
+    // Text that grows moves nothing up; only a reader does.
+    if (this.#isNear()) this.#stick(true);
+    else if (isUp) this.#stick(false);
+  }
+
+  #isNear(): boolean {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    return scrollHeight - clientHeight - scrollTop < NEAR_PX;
+  }
+
+  #stick(isStuck: boolean): void {
+    if (isStuck === this.#isStuck) return;
+    this.#isStuck = isStuck;
+    this.#onChange(isStuck);
+  }
+}

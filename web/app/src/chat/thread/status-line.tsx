@@ -1,0 +1,65 @@
+import { useHead, useOutline } from "@throughline/client/react";
+import { useSyncExternalStore } from "react";
+import { useWords } from "../../i18n/use.ts";
+import type { Words } from "../../i18n/words.ts";
+import { Elapsed } from "../card/elapsed.tsx";
+import { useChat } from "../context.tsx";
+import type { ConversationState, Entry } from "../model/entry.ts";
+import { type Status, statusOf } from "../model/status.ts";
+
+/** The one line that says what goes on. R: U1 */
+export function StatusLine() {
+  const { conversation } = useChat();
+  const state = useSyncExternalStore(conversation.subscribe, conversation.get);
+  if (state.running === undefined) return null;
+  return <OfTurn entry={state.running} state={state} />;
+}
+
+function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
+  const words = useWords();
+  const head = useHead(entry.store);
+  const outline = useOutline(entry.store);
+  const { connection, isStopping } = state;
+  const isTaken = entry.turnId !== undefined;
+  const status = statusOf({ isRunning: true, isStopping, isTaken, connection, head, outline });
+  const isCalm = status.kind !== "needs_you" && status.kind !== "retrying" && status.kind !== "reconnecting";
+  return (
+    <p
+      data-status={status.kind}
+      className="mx-auto mb-1.5 flex w-full max-w-190 items-center gap-2 px-4 text-[12.5px] text-muted tabular-nums"
+    >
+      <span aria-hidden className={`size-2 rounded-full ${isCalm ? "pulse bg-thread" : "bg-waiting"}`} />
+      {said(status, words)}
+      {head.started_at > 0 && <Elapsed since={head.started_at} />}
+      {status.kind === "needs_you" && <ToQuestion />}
+    </p>
+  );
+}
+
+/** Where the keys of the question are not at hand: while something is being typed. */
+function ToQuestion() {
+  const words = useWords();
+  const { attention } = useChat();
+  return (
+    <button
+      type="button"
+      className="ml-auto rounded-control px-2 hover:text-text"
+      onClick={() => attention.chosen()?.show()}
+    >
+      {words.review} <kbd aria-hidden>F6</kbd>
+    </button>
+  );
+}
+
+function said(status: Status, words: Words): string {
+  switch (status.kind) {
+    case "running":
+      return words.statusRunning(status.count);
+    case "needs_you":
+      return words.statusNeedsYou(status.count);
+    case "retrying":
+      return words.statusRetry(status.reason);
+    default:
+      return words.status[status.kind];
+  }
+}

@@ -1,0 +1,159 @@
+import { ApiError, type CallBlock, type CallDetail, isFinal } from "@throughline/client";
+import { ArrowLeft, X } from "lucide-react";
+import { Arguments, CallError } from "../chat/card/body.tsx";
+import { argumentsOf, callLook, nameOf, statusWord } from "../chat/card/look.ts";
+import { Output } from "../chat/card/output.tsx";
+import { isHarmless, RunAgain } from "../chat/card/run-again.tsx";
+import { Section } from "../chat/card/section.tsx";
+import { duration } from "../chat/clock.ts";
+import { useWords } from "../i18n/use.ts";
+import { useClient } from "../session/context.tsx";
+import { Link } from "../shell/link.tsx";
+import { testerAddress } from "../tester/address.ts";
+import { objectFrom } from "../tester/model/draft.ts";
+import { CopyButton } from "../ui/copy.tsx";
+import { MediaView } from "../ui/media.tsx";
+import { useAnswer } from "./answer.ts";
+import { Ids } from "./ids.tsx";
+import type { Filter } from "./model/filter.ts";
+import { Timeline } from "./timeline.tsx";
+import { TurnTime } from "./turn-time.tsx";
+import { useHistoryWords } from "./words.ts";
+
+interface DetailProps {
+  toolId: string;
+  status: string | undefined;
+  filter: Filter;
+  filterBy(filter: Filter): void;
+  /** Where it leads to close it. */
+  close: string;
+}
+
+/** All that is known of one call. */
+export function Detail({ toolId, status, filter, filterBy, close }: DetailProps) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const client = useClient();
+  const { value: detail, failure } = useAnswer(
+    (signal) => client.call("GET /v1/history/calls/{tool_id}", { path: { tool_id: toolId }, signal }),
+    `${toolId} ${status}`,
+  );
+  return (
+    <section
+      data-detail
+      tabIndex={-1}
+      aria-label={own.details}
+      className="flex min-h-0 min-w-0 flex-col border-line bg-bg outline-none max-[999px]:absolute max-[999px]:inset-0 min-[1000px]:w-105 min-[1000px]:flex-none min-[1000px]:border-l"
+    >
+      <header className="flex min-h-13 flex-none items-center gap-2 border-b border-line px-4">
+        <Link href={close} className="icon-button min-[1000px]:hidden" aria-label={own.back} title={own.back}>
+          <ArrowLeft aria-hidden size={18} />
+        </Link>
+        <h2 className="min-w-0 flex-1 truncate font-mono text-[13.5px] font-semibold">{detail?.tool_name}</h2>
+        {detail && <CopyButton text={() => JSON.stringify(detail, null, 2)} />}
+        <Link
+          href={close}
+          className="icon-button max-[999px]:hidden"
+          aria-label={words.close}
+          title={words.close}
+        >
+          <X aria-hidden size={17} />
+        </Link>
+      </header>
+      <div className="min-h-0 flex-1 overflow-auto overscroll-contain">
+        {detail && <Known detail={detail} filter={filter} filterBy={filterBy} />}
+        {detail === undefined && (
+          <p role="status" className="p-4 text-[13px] text-muted">
+            {failure === undefined ? words.loading : failureWord(failure, own.goneCall)}
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function failureWord(failure: unknown, gone: string): string {
+  if (failure instanceof ApiError && failure.status === 404) return gone;
+  return failure instanceof Error ? failure.message : String(failure);
+}
+
+interface KnownProps {
+  detail: CallDetail;
+  filter: Filter;
+  filterBy(filter: Filter): void;
+}
+
+function Known({ detail, filter, filterBy }: KnownProps) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const call = { kind: "tool_call", ...detail.call } as const;
+  const word = statusWord(call, words);
+  const isOver = isFinal(call.status);
+  const facts = [
+    call.effect && words.effect[call.effect],
+    call.rule && words.rule(call.rule),
+    call.early === true && words.early,
+    call.source !== "builtin" && call.source,
+  ].filter(Boolean);
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4 p-4">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <span className="pill" data-look={callLook(call)}>
+          {detail.duration_ms == null ? word : own.took(word, duration(detail.duration_ms))}
+        </span>
+        <span className="text-[12px] text-muted">{new Date(detail.started_at).toLocaleString()}</span>
+        {facts.length > 0 && <span className="text-[12px] text-muted">{facts.join(" · ")}</span>}
+      </div>
+      <Arguments call={call} />
+      {call.error && <CallError call={call} />}
+      {(call.output || call.output_value !== undefined || call.status === "success") && (
+        <Output
+          text={call.output ?? ""}
+          value={call.output_value}
+          size={undefined}
+          isLive={false}
+          toolId={undefined}
+        />
+      )}
+      {call.output_media?.map((media, at) => (
+        <MediaView key={at} media={media} />
+      ))}
+      {isOver && <Again call={call} />}
+      <Timeline moments={detail.timeline} />
+      {isOver && <SeenByModel seen={detail.seen_by_model} />}
+      <TurnTime turnId={detail.turn_id} toolId={detail.tool_id} status={detail.status} />
+      <Ids detail={detail} filter={filter} filterBy={filterBy} />
+    </div>
+  );
+}
+
+/** What only reads runs again here; what changes something is looked at first, where it can be tried. */
+function Again({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  if (isHarmless(call)) return <RunAgain call={call} />;
+  const args = objectFrom(JSON.stringify(argumentsOf(call) ?? {}));
+  return (
+    <div>
+      <Link href={testerAddress(nameOf(call), args)} className="button">
+        {words.tryOther}
+      </Link>
+    </div>
+  );
+}
+
+/** What was told in place of the result. */
+function SeenByModel({ seen }: { seen: string | null | undefined }) {
+  const own = useHistoryWords();
+  return (
+    <Section title={own.seenByModel} side={seen != null && <CopyButton text={() => seen} />}>
+      {seen == null ? (
+        <p className="text-[12.5px] text-muted">{own.seenNothing}</p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+        <pre className="pre" tabIndex={0}>
+          {seen}
+        </pre>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,130 @@
+import { X } from "lucide-react";
+import { useEffect, useState } from "react";
+import { lookOf } from "../chat/card/look.ts";
+import { useWords } from "../i18n/use.ts";
+import type { CallsState } from "./model/calls.ts";
+import { type Filter, SPANS, withPart } from "./model/filter.ts";
+import { statusOf } from "./model/row.ts";
+import { useHistoryWords } from "./words.ts";
+
+interface FiltersProps {
+  state: CallsState;
+  filter: Filter;
+  filterBy(filter: Filter, how?: "push" | "replace"): void;
+}
+
+/** So long a text rests before it is looked for. */
+const REST_MS = 200;
+
+/** What is looked for. States and tools are those that there are, with how many calls they would show. */
+export function Filters({ state, filter, filterBy }: FiltersProps) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const tools = new Set(state.tools.map(({ name }) => name));
+  const choose = <N extends keyof Filter>(name: N, value: Filter[N]): void =>
+    filterBy(withPart(filter, name, value));
+  return (
+    <search className="flex flex-none flex-wrap items-center gap-2 px-4 py-3 min-[720px]:px-6">
+      <Search filter={filter} filterBy={filterBy} />
+      <select
+        aria-label={own.tool}
+        value={filter.tool ?? ""}
+        onChange={(event) => choose("tool", event.currentTarget.value || undefined)}
+        className="field h-8 max-w-52 !w-auto max-[519px]:flex-1"
+      >
+        <option value="">{own.anyTool}</option>
+        {filter.tool !== undefined && !tools.has(filter.tool) && <option>{filter.tool}</option>}
+        {state.tools.map(({ name, count }) => (
+          <option key={name} value={name}>{`${name} (${count})`}</option>
+        ))}
+      </select>
+      <select
+        aria-label={own.when}
+        value={filter.since ?? ""}
+        onChange={(event) =>
+          choose(
+            "since",
+            SPANS.find((span) => span === event.currentTarget.value),
+          )
+        }
+        className="field h-8 !w-auto max-[519px]:flex-1"
+      >
+        <option value="">{own.since.ever}</option>
+        {SPANS.map((span) => (
+          <option key={span} value={span}>
+            {own.since[span]}
+          </option>
+        ))}
+      </select>
+      <fieldset className="flex flex-wrap gap-1.5">
+        <legend className="sr-only">{own.status}</legend>
+        <button
+          type="button"
+          className="chip"
+          aria-pressed={filter.status === undefined}
+          onClick={() => choose("status", undefined)}
+        >
+          {own.all(state.ofAnyStatus ?? 0)}
+        </button>
+        {statusesOf(state, filter).map(({ name, count }) => (
+          <button
+            key={name}
+            type="button"
+            className="chip"
+            aria-pressed={filter.status === name}
+            data-look={lookOf(statusOf(name, words))}
+            onClick={() => choose("status", filter.status === name ? undefined : name)}
+          >
+            {words.callStatus[statusOf(name, words)]} {count}
+          </button>
+        ))}
+        {filter.conversation_id !== undefined && (
+          <Only what={own.ofConversation} leave={() => choose("conversation_id", undefined)} />
+        )}
+        {filter.turn_id !== undefined && (
+          <Only what={own.ofTurn} leave={() => choose("turn_id", undefined)} />
+        )}
+      </fieldset>
+    </search>
+  );
+}
+
+/** The chosen state is there even if nothing else has left any call of it. */
+function statusesOf(state: CallsState, filter: Filter) {
+  const isThere = filter.status === undefined || state.statuses.some(({ name }) => name === filter.status);
+  return isThere ? state.statuses : [...state.statuses, { name: filter.status ?? "", count: 0 }];
+}
+
+function Search({ filter, filterBy }: Omit<FiltersProps, "state">) {
+  const own = useHistoryWords();
+  const [text, setText] = useState(filter.q ?? "");
+  // Another address, another text: somebody went back, or cleared everything.
+  useEffect(() => setText(filter.q ?? ""), [filter.q]);
+  useEffect(() => {
+    const wanted = text.trim();
+    if (wanted === (filter.q ?? "")) return undefined;
+    const timer = setTimeout(() => filterBy(withPart(filter, "q", wanted || undefined), "replace"), REST_MS);
+    return () => clearTimeout(timer);
+  }, [text, filter, filterBy]);
+  return (
+    <input
+      type="search"
+      value={text}
+      placeholder={own.search}
+      aria-label={own.search}
+      onChange={(event) => setText(event.currentTarget.value)}
+      className="field h-8 min-[520px]:!w-60"
+    />
+  );
+}
+
+/** A filter that came with a link. */
+function Only({ what, leave }: { what: string; leave(): void }) {
+  const own = useHistoryWords();
+  return (
+    <button type="button" className="chip" aria-pressed="true" aria-label={own.showAll(what)} onClick={leave}>
+      {what}
+      <X aria-hidden size={13} />
+    </button>
+  );
+}

@@ -1,0 +1,62 @@
+import { Download, RefreshCw } from "lucide-react";
+import { useState } from "react";
+import { useWords } from "../i18n/use.ts";
+import { useClient } from "../session/context.tsx";
+import { IconButton } from "../ui/icon-button.tsx";
+import type { CallsState } from "./model/calls.ts";
+import { exportCalls, type Format } from "./model/export.ts";
+import type { Filter } from "./model/filter.ts";
+import { useHistoryWords } from "./words.ts";
+
+const FORMATS: readonly Format[] = ["jsonl", "csv"];
+
+/** How many calls are shown, and how they are taken elsewhere. */
+export function Header({ state, filter, refresh }: { state: CallsState; filter: Filter; refresh(): void }) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const client = useClient();
+  const [isExporting, setExporting] = useState(false);
+  const [failure, setFailure] = useState<string>();
+  const take = async (format: Format): Promise<void> => {
+    setExporting(true);
+    setFailure(undefined);
+    try {
+      await exportCalls(client, filter, format, Date.now());
+    } catch (error) {
+      setFailure(error instanceof Error ? error.message : String(error));
+    } finally {
+      setExporting(false);
+    }
+  };
+  return (
+    <>
+      <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-2 gap-y-1 min-[720px]:gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
+        <h1 className="text-[15px] font-semibold">{words.history}</h1>
+        <p role="status" className="flex-1 text-[12.5px] text-muted tabular-nums">
+          {isExporting ? own.exporting : state.total !== undefined && own.shown(state.total)}
+        </p>
+        <IconButton label={own.refresh} onClick={refresh}>
+          <RefreshCw aria-hidden size={16} />
+        </IconButton>
+        {FORMATS.map((format) => (
+          <button
+            key={format}
+            type="button"
+            className="button"
+            aria-label={own.exportAs(format.toUpperCase())}
+            disabled={isExporting || !state.total}
+            onClick={() => void take(format)}
+          >
+            <Download aria-hidden size={14} className="max-[519px]:hidden" />
+            {format.toUpperCase()}
+          </button>
+        ))}
+      </header>
+      {(failure ?? state.failure) !== undefined && (
+        <p role="alert" className="bg-error-soft px-4 py-2 text-[13px] text-error min-[720px]:px-6">
+          {failure ?? (state.failure instanceof Error ? state.failure.message : String(state.failure))}
+        </p>
+      )}
+    </>
+  );
+}

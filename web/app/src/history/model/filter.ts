@@ -1,0 +1,76 @@
+// Which calls are shown, and which one is open. The address has all of it, so that it can be linked to. Framework-free. // R: U5
+
+import type { Operations } from "@throughline/client";
+
+export const SPANS = ["hour", "today", "week"] as const;
+export type Span = (typeof SPANS)[number];
+
+/** What is absent matches all. */
+export interface Filter {
+  readonly q?: string;
+  readonly tool?: string;
+  readonly status?: string;
+  readonly since?: Span;
+  readonly conversation_id?: string;
+  readonly turn_id?: string;
+}
+
+export interface Place {
+  readonly filter: Filter;
+  /** The call whose details are open. */
+  readonly call?: string;
+}
+
+export type CallsQuery = NonNullable<Operations["GET /v1/history/counts"]["query"]>;
+
+const TEXTS = ["q", "tool", "status", "conversation_id", "turn_id"] as const;
+const HOUR_MS = 3_600_000;
+
+/** What `?…` says. What it does not know is left out. */
+export function placeOf(search: string): Place {
+  const said = new URLSearchParams(search);
+  const texts = TEXTS.map((name) => [name, said.get(name)] as const).filter(([, value]) => value);
+  const since = SPANS.find((span) => span === said.get("since"));
+  const call = said.get("call");
+  return {
+    filter: { ...Object.fromEntries(texts), ...(since === undefined ? {} : { since }) },
+    ...(call ? { call } : {}),
+  };
+}
+
+/** The address of a place: the opposite of {@link placeOf}. */
+export function addressOf({ filter, call }: Place): string {
+  const said = new URLSearchParams();
+  for (const name of [...TEXTS, "since"] as const) {
+    const value = filter[name];
+    if (value) said.set(name, value);
+  }
+  if (call) said.set("call", call);
+  return said.size === 0 ? "/history" : `/history?${said}`;
+}
+
+/** As the server is asked. */
+export function queryOf({ since, ...rest }: Filter, now: number): CallsQuery {
+  return since === undefined ? rest : { ...rest, from: beginOf(since, now) };
+}
+
+function beginOf(span: Span, now: number): number {
+  switch (span) {
+    case "hour":
+      return now - HOUR_MS;
+    case "today":
+      return new Date(now).setHours(0, 0, 0, 0);
+    case "week":
+      return now - 7 * 24 * HOUR_MS;
+  }
+}
+
+/** The filter with one part changed; `undefined` takes it out. */
+export function withPart<N extends keyof Filter>(filter: Filter, name: N, value: Filter[N]): Filter {
+  const { [name]: _, ...rest } = filter;
+  return value === undefined ? rest : { ...rest, [name]: value };
+}
+
+export function isEverything(filter: Filter): boolean {
+  return Object.keys(filter).length === 0;
+}

@@ -1,0 +1,45 @@
+// What a row says of a call. Framework-free.
+
+import type { CallBlock } from "@throughline/client";
+import type { Words } from "../../i18n/words.ts";
+
+export type Status = NonNullable<CallBlock["status"]>;
+
+/** Something may still become of these. */
+export const UNFINISHED: ReadonlySet<string> = new Set<Status>([
+  "preparing",
+  "queued",
+  "awaiting_approval",
+  "running",
+]);
+
+/** States of a later release are unknown here. */
+export function statusOf(status: string, words: Words): Status {
+  return isStatus(status, words) ? status : "unknown";
+}
+
+function isStatus(status: string, words: Words): status is Status {
+  return Object.hasOwn(words.callStatus, status);
+}
+
+/** Arguments in a line: `city: "Paris", days: 7`; what is no object stays as it is. */
+export function argumentsLine(text: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return text;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return text;
+  return Object.entries(value)
+    .map(([name, part]) => `${name}: ${JSON.stringify(part)}`)
+    .join(", ");
+}
+
+/** The time of today's calls, to the second; the day of others, to the minute. */
+export function moment(at: number, now: number, language: string): string {
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+  const more = isToday ? ({ second: "2-digit" } as const) : ({ month: "short", day: "numeric" } as const);
+  return new Intl.DateTimeFormat(language, { ...time, ...more }).format(at);
+}

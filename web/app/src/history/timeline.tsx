@@ -1,0 +1,51 @@
+import type { Moment } from "@throughline/client";
+import { Section } from "../chat/card/section.tsx";
+import { useWords } from "../i18n/use.ts";
+import { statusOf } from "./model/row.ts";
+import { type HistoryWords, useHistoryWords } from "./words.ts";
+
+/** What happened to a call, and when. */
+export function Timeline({ moments }: { moments: readonly Moment[] }) {
+  const own = useHistoryWords();
+  const begin = moments[0]?.at ?? 0;
+  return (
+    <Section title={own.timeline}>
+      <table className="facts">
+        <tbody>
+          {moments.map((moment) => (
+            <tr key={moment.seq}>
+              <th scope="row">
+                {momentWord(moment.event, own)}
+                {moment.count > 1 && <span className="text-muted"> · {own.times(moment.count)}</span>}
+                <Said moment={moment} />
+              </th>
+              <td>+{own.ms(moment.at - begin)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Section>
+  );
+}
+
+/** How it ended, or what was answered. */
+function Said({ moment: { event, detail } }: { moment: Moment }) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const { status, decision, reason } = detail;
+  const said =
+    event === "tool_result" && typeof status === "string"
+      ? words.callStatus[statusOf(status, words)]
+      : event === "approval_resolved"
+        ? [decision === "deny" ? words.callStatus.denied : own.approved, reason]
+            .filter((one) => typeof one === "string" && one !== "")
+            .join(": ")
+        : "";
+  return said === "" ? null : <span className="text-muted"> · {said}</span>;
+}
+
+/** Events of a later release have their own names. */
+function momentWord(event: string, own: HistoryWords): string {
+  const names: Readonly<Record<string, string>> = own.moment;
+  return names[event] ?? event;
+}

@@ -1,0 +1,37 @@
+import { Waterfall } from "../charts/waterfall.tsx";
+import { Section } from "../chat/card/section.tsx";
+import { useClient } from "../session/context.tsx";
+import { useAnswer } from "./answer.ts";
+import { useHistoryWords } from "./words.ts";
+
+/** As many calls of a turn as one page has. */
+const NAMED_MAX = 200;
+
+interface TurnTimeProps {
+  turnId: string;
+  toolId: string;
+  status: string;
+}
+
+/** Where the time of the call's turn went. */
+export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
+  const own = useHistoryWords();
+  const client = useClient();
+  const { value } = useAnswer(async (signal) => {
+    const [waterfall, { items }] = await Promise.all([
+      client.call("GET /v1/turns/{turn_id}/waterfall", { path: { turn_id: turnId }, signal }),
+      client.call("GET /v1/history/calls", { query: { turn_id: turnId, limit: NAMED_MAX }, signal }),
+    ]);
+    return { waterfall, names: new Map(items.map((call) => [call.tool_id, call.tool_name])) };
+  }, `${turnId} ${status}`);
+  if (value === undefined) return null;
+  const { waterfall, names } = value;
+  return (
+    <Section title={own.turn}>
+      <Waterfall waterfall={waterfall} nameOf={(id) => names.get(id)} current={toolId} />
+      {waterfall.saved_by_eager_ms > 0 && (
+        <p className="mt-1 text-[12.5px] text-muted">{own.saved(own.ms(waterfall.saved_by_eager_ms))}</p>
+      )}
+    </Section>
+  );
+}

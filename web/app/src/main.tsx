@@ -1,0 +1,24 @@
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { fetchWords } from "./i18n/words.ts";
+import { applyPreferences, language } from "./preferences.ts";
+import { SignedIn } from "./session/context.tsx";
+import { Session } from "./session/session.ts";
+import { Shell } from "./shell/shell.tsx";
+import "./styles/main.css";
+
+applyPreferences(document.documentElement);
+const session = new Session();
+void session.enter();
+// Nobody sees the page in one language first and then in another.
+void fetchWords(language.get()).then(() => {
+  const root = document.getElementById("root");
+  if (!root) return;
+  createRoot(root).render(
+    <StrictMode>
+      <SignedIn session={session}>
+        <Shell />
+      </SignedIn>
+    </StrictMode>,
+  );
+});

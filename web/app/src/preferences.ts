@@ -1,0 +1,88 @@
+// What this browser remembers of its user. Framework-free; whoever wants to know of changes subscribes.
+
+export type Theme = "light" | "dark" | "system";
+export type Language = "en" | "zh-CN";
+
+export const THEME_KEY = "throughline.theme";
+export const LANGUAGE_KEY = "throughline.language";
+
+type Listener = () => void;
+
+/** A value that is kept in the browser, where the browser lets us. */
+export class Preference<T extends string> {
+  readonly #key: string;
+  readonly #read: (stored: string | null) => T;
+  readonly #listeners = new Set<Listener>();
+  #value: T;
+
+  constructor(key: string, read: (stored: string | null) => T) {
+    this.#key = key;
+    this.#read = read;
+    this.#value = read(stored(key));
+    globalThis.addEventListener?.("storage", (event) => {
+      if (event.key === key) this.#take(read(event.newValue));
+    });
+  }
+
+  readonly get = (): T => this.#value;
+
+  readonly set = (value: T): void => {
+    try {
+      localStorage.setItem(this.#key, value);
+    } catch {
+      // A browser that keeps nothing still shows what was chosen.
+    }
+    this.#take(this.#read(value));
+  };
+
+  /** Takes what a form control says; what is no choice becomes the default. */
+  readonly choose = (value: string): void => this.set(this.#read(value));
+
+  readonly subscribe = (listener: Listener): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  #take(value: T): void {
+    if (value === this.#value) return;
+    this.#value = value;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function stored(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+export const theme = new Preference<Theme>(THEME_KEY, (value) =>
+  value === "light" || value === "dark" ? value : "system",
+);
+
+export const language = new Preference<Language>(LANGUAGE_KEY, (value) =>
+  (value ?? navigator.language).toLowerCase().startsWith("zh") ? "zh-CN" : "en",
+);
+
+/** What a screen reader is told of a message that streams. */
+export type Announce = "sentences" | "end" | "off";
+
+export const announcements = new Preference<Announce>("throughline.announce", (value) =>
+  value === "end" || value === "off" ? value : "sentences",
+);
+
+/** Keeps the document as the choices say; `first-paint.js` did so before the first paint. */
+export function applyPreferences(root: HTMLElement): void {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (): void => {
+    const isDark = theme.get() === "dark" || (theme.get() === "system" && dark.matches);
+    root.dataset.theme = isDark ? "dark" : "light";
+    root.lang = language.get();
+  };
+  apply();
+  dark.addEventListener("change", apply);
+  theme.subscribe(apply);
+  language.subscribe(apply);
+}

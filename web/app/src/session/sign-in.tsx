@@ -1,0 +1,46 @@
+import { type FormEvent, useState } from "react";
+import { useWords } from "../i18n/use.ts";
+import type { Session } from "./session.ts";
+
+/** Where a browser without a key comes first. */
+export function SignIn({ session, refused }: { session: Session; refused: "link" | "key" | undefined }) {
+  const words = useWords();
+  const [key, setKey] = useState("");
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    void session.use(key.trim());
+  };
+  return (
+    <main className="grid h-dvh place-items-center overflow-auto p-6">
+      <form
+        onSubmit={submit}
+        className="w-full max-w-105 rounded-card border border-line bg-surface p-6 shadow-card"
+      >
+        <img src="/icon.svg" alt="" className="mb-4 size-9" />
+        <h1 className="text-lg font-semibold">{words.signInTitle}</h1>
+        <p className="mt-1 mb-4 text-[13.5px] text-muted">{words.signInHow}</p>
+        {refused && (
+          <p role="alert" className="mb-3 rounded-control bg-error-soft px-3 py-2 text-[13px] text-error">
+            {refused === "link" ? words.linkRefused : words.keyRefused}
+          </p>
+        )}
+        <label className="block text-[13px] font-semibold" htmlFor="key">
+          {words.key}
+        </label>
+        <input
+          id="key"
+          type="password"
+          autoComplete="off"
+          spellCheck={false}
+          placeholder="tl_…"
+          value={key}
+          onChange={(event) => setKey(event.currentTarget.value)}
+          className="mt-1 w-full rounded-control border border-line-strong bg-bg px-3 py-1.5 font-mono text-[13px]"
+        />
+        <button type="submit" disabled={key.trim() === ""} className="button primary mt-4">
+          {words.signIn}
+        </button>
+      </form>
+    </main>
+  );
+}

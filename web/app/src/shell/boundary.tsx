@@ -1,0 +1,31 @@
+import { Component, type ReactNode } from "react";
+import { useWords } from "../i18n/use.ts";
+
+/**
+ * What cannot be drawn leaves the rest of the page alone, and says what helps: most often the server was renewed while the
+ * page was open, and a part of it that was not fetched yet is no longer there.
+ */
+export class Boundary extends Component<{ children: ReactNode }, { failure?: unknown }> {
+  override state: { failure?: unknown } = {};
+
+  static getDerivedStateFromError(failure: unknown): { failure: unknown } {
+    return { failure };
+  }
+
+  override render(): ReactNode {
+    return "failure" in this.state ? <Failed failure={this.state.failure} /> : this.props.children;
+  }
+}
+
+function Failed({ failure }: { failure: unknown }) {
+  const words = useWords();
+  return (
+    <div role="alert" className="m-auto max-w-md p-4 text-center">
+      <p>{words.viewFailed}</p>
+      <p className="my-2 font-mono text-[12.5px] text-muted">{String(failure)}</p>
+      <button type="button" className="button" onClick={() => location.reload()}>
+        {words.reload}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+import { ApiError } from "@throughline/client";
+import { useTesterWords } from "./words.ts";
+
+/** What the server refused, and what can be done about it. */
+export function Failure({ error, again }: { error: unknown; again?: () => void }) {
+  const words = useTesterWords();
+  const isRefusal = error instanceof ApiError;
+  const remedy = isRefusal ? error.remedy : undefined;
+  return (
+    <div role="alert" className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
+      {isRefusal && <code className="font-semibold text-error">{error.code}</code>}
+      <p className="break-words whitespace-pre-wrap">
+        {error instanceof Error ? error.message : String(error)}
+      </p>
+      {remedy && (
+        <p className="mt-1">
+          <strong>{words.remedy}: </strong>
+          {remedy}
+        </p>
+      )}
+      {again && (
+        <button type="button" className="button mt-2" onClick={again}>
+          {words.tryAgain}
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,44 @@
+// A reply to begin with. Framework-free. R: U3
+
+import type { ToolInfo } from "@throughline/client";
+import { type Field, formOf } from "./fields.ts";
+
+/** A reply that calls this tool as a model without tools of its own would. */
+export function exampleReply(
+  tool: Pick<ToolInfo, "wire_name" | "parameters">,
+  before: string,
+  behind: string,
+): string {
+  const given = formOf(tool.parameters).fields.filter(([, field]) => field.isRequired);
+  const lines = [
+    ["tool_name", tool.wire_name] as const,
+    ...given.map(([name, field]) => [name, asText(exampleOf(field))] as const),
+  ].map(([name, value]) => `${name}:「始」${value}「末」`);
+  return `${before}\n\n<<<[TOOL_REQUEST]>>>\n${lines.join(",\n")}\n<<<[END_TOOL_REQUEST]>>>\n\n${behind}\n`;
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** A value that fits, as far as types go. */
+function exampleOf(field: Field): unknown {
+  switch (field.kind) {
+    case "text":
+      return "Paris";
+    case "number":
+      return field.minimum ?? 1;
+    case "boolean":
+      return true;
+    case "choice":
+      return field.choices[0] ?? null;
+    case "list":
+      return [exampleOf(field.item)];
+    case "object":
+      return Object.fromEntries(
+        field.fields.filter(([, one]) => one.isRequired).map(([name, one]) => [name, exampleOf(one)]),
+      );
+    case "json":
+      return {};
+  }
+}

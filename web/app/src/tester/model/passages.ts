@@ -1,0 +1,95 @@
+// Where in a text the calls are: the server counts bytes, a page counts UTF-16 units. Framework-free. R: U3
+
+import type { Parsed, ParsedRequest, ParsedWarning } from "@throughline/client";
+
+/** What becomes of a block. */
+export type Fate = "runs" | "asks" | "denied" | "not_started" | "arriving";
+
+export type Passage =
+  | { kind: "text"; text: string }
+  /** `number`: from 1, in the order of the text. */
+  | { kind: "call"; text: string; number: number; fate: Fate }
+  /** What is told of begins here. */
+  | { kind: "warning"; text: string; warning: ParsedWarning };
+
+/** Turns a place in bytes of UTF-8 into one in the text. */
+export function placesIn(text: string): (byte: number) => number {
+  const units: number[] = [];
+  let unit = 0;
+  for (const character of text) {
+    for (let byte = widthOf(character.codePointAt(0) ?? 0); byte > 0; byte -= 1) units.push(unit);
+    unit += character.length;
+  }
+  return (byte) => units[Math.max(byte, 0)] ?? text.length;
+}
+
+function widthOf(codePoint: number): number {
+  if (codePoint < 0x80) return 1;
+  if (codePoint < 0x800) return 2;
+  return codePoint < 0x10000 ? 3 : 4;
+}
+
+/** A beginning of a marker at the end. Of a text that is not whole it says nothing but that more comes. */
+const TORN = "torn_marker";
+
+/** What there is to know of a text of which more may come. */
+export function warningsOf(parsed: Parsed, isWhole: boolean): readonly ParsedWarning[] {
+  return isWhole ? parsed.warnings : parsed.warnings.filter(({ kind }) => kind !== TORN);
+}
+
+/** What becomes of a block. It arrives while it lacks its end, and nothing stands behind it but a part of a marker. */
+export function fateOf(request: ParsedRequest, parsed: Parsed, text: string, isWhole: boolean): Fate {
+  const fate = FATES.find((fate) => fate === request.outlook) ?? "not_started";
+  if (isWhole || request.arguments !== null) return fate;
+  const place = placesIn(text);
+  const torn = parsed.warnings.find(({ kind, at }) => kind === TORN && at >= request.end);
+  const behind = text.slice(place(request.end), torn && place(torn.at));
+  return behind.trim() === "" ? "arriving" : fate;
+}
+
+const FATES: readonly Fate[] = ["runs", "asks", "denied", "not_started"];
+
+/** The text in its order, cut where a call begins or ends, or a warning points. Joined it is the text again. */
+export function passagesOf(text: string, parsed: Parsed, isWhole: boolean): Passage[] {
+  const place = placesIn(text);
+  const passages: Passage[] = [];
+  let here = 0;
+  const upTo = (end: number): void => {
+    if (end > here) passages.push({ kind: "text", text: text.slice(here, end) });
+    here = Math.max(here, end);
+  };
+  const marks = [
+    ...parsed.requests.map((request, at) => ({ start: request.start, request, number: at + 1 })),
+    ...warningsOf(parsed, isWhole).map((warning) => ({ start: warning.at, warning })),
+  ].sort((one, other) => one.start - other.start);
+  for (const mark of marks) {
+    const start = place(mark.start);
+    if (start < here) continue;
+    upTo(start);
+    if ("request" in mark) {
+      here = Math.max(place(mark.request.end), start);
+      const fate = fateOf(mark.request, parsed, text, isWhole);
+      passages.push({ kind: "call", text: text.slice(start, here), number: mark.number, fate });
+    } else {
+      here = endOfLine(text, start);
+      passages.push({ kind: "warning", text: text.slice(start, here), warning: mark.warning });
+    }
+  }
+  upTo(text.length);
+  return passages.filter((passage) => passage.text !== "");
+}
+
+/** A warning has a beginning alone: what it is about is mostly a marker, which ends with its line. */
+function endOfLine(text: string, start: number): number {
+  const end = text.indexOf("\n", start);
+  return end === -1 ? text.length : Math.max(end, Math.min(start + 1, text.length));
+}
+
+/** How much of a text has arrived after one more piece; never half a character. */
+export function afterPiece(text: string, at: number, characters: number): number {
+  let end = at;
+  for (let n = 0; n < characters && end < text.length; n += 1) {
+    end += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return end;
+}

@@ -1,0 +1,25 @@
+import { type ReactNode, useId } from "react";
+
+/** A part of the view, with its heading and what can be done to all of it. */
+export function Panel({ title, badge, side, children }: PanelProps) {
+  const id = useId();
+  return (
+    <section aria-labelledby={id} className="panel">
+      <div className="panel-head">
+        <h2 id={id} className="text-[14px] font-semibold">
+          {title}
+        </h2>
+        {badge}
+        <div className="ml-auto flex flex-wrap items-center justify-end gap-1.5">{side}</div>
+      </div>
+      {children}
+    </section>
+  );
+}
+
+interface PanelProps {
+  title: string;
+  badge?: ReactNode;
+  side?: ReactNode;
+  children: ReactNode;
+}

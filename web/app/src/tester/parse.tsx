@@ -1,0 +1,267 @@
+import type { Parsed, ParsedRequest, ToolInfo } from "@throughline/client";
+import { Pause, Play, StepForward } from "lucide-react";
+import { useCallback, useState } from "react";
+import { ToolIcon } from "../chat/card/icon.tsx";
+import { Section } from "../chat/card/section.tsx";
+import { useClient } from "../session/context.tsx";
+import { go } from "../shell/router.ts";
+import { testerAddress } from "./address.ts";
+import { useAsked } from "./asked.ts";
+import { Failure } from "./failure.tsx";
+import { exampleReply } from "./model/example.ts";
+import { type Fate, fateOf, warningsOf } from "./model/passages.ts";
+import { Panel } from "./panel.tsx";
+import { Passages } from "./passages.tsx";
+import { type Pace, type Playing, usePlaying } from "./play.ts";
+import { LOOKS } from "./run.tsx";
+import { useTesterWords } from "./words.ts";
+
+type Protocol = "any" | "vcp" | "xml";
+const PROTOCOLS: readonly Protocol[] = ["any", "vcp", "xml"];
+/** While somebody types; what is played waits for its own pace. */
+const WAIT_MS = 150;
+
+/** A reply that somebody has pasted: what would become of it, at once or piece by piece. Nothing of it runs. */
+export function ParsePanel({ agent, example }: { agent: string | undefined; example: ToolInfo | undefined }) {
+  const words = useTesterWords();
+  const [text, setText] = useState("");
+  const [protocol, setProtocol] = useState<Protocol>("any");
+  const [pace, setPace] = useState<Pace>({ piece: 4, perSecond: 20 });
+  const [read, setRead] = useState<{ text: string; parsed: Parsed }>();
+  const playing = usePlaying(text, pace, (at) => at === 0 || read?.text.length === at);
+  const arrived = playing.at === undefined ? text : text.slice(0, playing.at);
+  const isWhole = arrived.length === text.length;
+  const failure = useParsed(arrived, protocol, agent, playing.at === undefined ? WAIT_MS : 0, setRead);
+  const isRead = arrived !== "" && read?.text === arrived;
+  return (
+    <Panel
+      title={words.parse}
+      side={
+        <>
+          <label className="flex items-center gap-1.5 text-[12.5px] text-muted">
+            {words.protocol}
+            <select
+              value={protocol}
+              onChange={(event) =>
+                setProtocol(PROTOCOLS.find((one) => one === event.currentTarget.value) ?? "any")
+              }
+              className="field w-auto py-1"
+            >
+              {PROTOCOLS.map((one) => (
+                <option key={one} value={one}>
+                  {one === "any" ? words.anyProtocol : one.toUpperCase()}
+                </option>
+              ))}
+            </select>
+          </label>
+          {playing.at === undefined ? (
+            <button type="button" className="button" disabled={text === ""} onClick={playing.start}>
+              <Play aria-hidden size={13} />
+              {words.play}
+            </button>
+          ) : (
+            <button type="button" className="button" onClick={playing.end}>
+              {words.endPlay}
+            </button>
+          )}
+        </>
+      }
+    >
+      <div className="panel-body">
+        {playing.at !== undefined && (
+          <Controls playing={playing} pace={pace} setPace={setPace} at={playing.at} all={text.length} />
+        )}
+        <Passages
+          text={text}
+          arrived={arrived}
+          parsed={isRead ? read.parsed : undefined}
+          isPlayed={playing.at !== undefined}
+          change={setText}
+        />
+        {text === "" && example && (
+          <div>
+            <button
+              type="button"
+              className="button"
+              onClick={() => setText(exampleReply(example, words.exampleBefore, words.exampleBehind))}
+            >
+              {words.example}
+            </button>
+          </div>
+        )}
+        {failure !== undefined && <Failure error={failure} />}
+        {read && arrived !== "" && <Findings parsed={read.parsed} text={read.text} isWhole={isWhole} />}
+      </div>
+    </Panel>
+  );
+}
+
+/** Has the server read it; answers what it refuses. */
+function useParsed(
+  text: string,
+  protocol: Protocol,
+  agent: string | undefined,
+  waitMs: number,
+  take: (read: { text: string; parsed: Parsed }) => void,
+): unknown {
+  const client = useClient();
+  const ask = useCallback(
+    async (signal: AbortSignal) => {
+      const body = {
+        text,
+        ...(protocol === "any" ? {} : { protocol }),
+        ...(agent === undefined ? {} : { agent }),
+      };
+      const parsed = await client.call("POST /v1/parse", { body, signal });
+      if (!signal.aborted) take({ text, parsed });
+    },
+    [client, text, protocol, agent, take],
+  );
+  return useAsked(text === "" ? undefined : ask, waitMs).error;
+}
+
+interface ControlsProps {
+  playing: Playing;
+  pace: Pace;
+  setPace(pace: Pace): void;
+  at: number;
+  all: number;
+}
+
+function Controls({ playing, pace, setPace, at, all }: ControlsProps) {
+  const words = useTesterWords();
+  return (
+    <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-[12.5px] text-muted">
+      <div className="flex gap-2">
+        <button type="button" className="button" onClick={playing.isRunning ? playing.pause : playing.goOn}>
+          {playing.isRunning ? <Pause aria-hidden size={13} /> : <Play aria-hidden size={13} />}
+          {playing.isRunning ? words.pause : words.goOn}
+        </button>
+        <button type="button" className="button" disabled={at >= all} onClick={playing.step}>
+          <StepForward aria-hidden size={13} />
+          {words.stepOnce}
+        </button>
+      </div>
+      <Slider
+        label={words.piece}
+        said={words.characters(pace.piece)}
+        value={pace.piece}
+        max={64}
+        change={(piece) => setPace({ ...pace, piece })}
+      />
+      <Slider
+        label={words.speed}
+        said={words.perSecond(pace.perSecond)}
+        value={pace.perSecond}
+        max={100}
+        change={(perSecond) => setPace({ ...pace, perSecond })}
+      />
+      <span className="tabular-nums">{words.arrived(at, all)}</span>
+    </div>
+  );
+}
+
+interface SliderProps {
+  label: string;
+  said: string;
+  value: number;
+  max: number;
+  change(value: number): void;
+}
+
+function Slider({ label, said, value, max, change }: SliderProps) {
+  return (
+    <label className="flex items-center gap-2">
+      {label}
+      <input
+        type="range"
+        min={1}
+        max={max}
+        value={value}
+        aria-label={label}
+        aria-valuetext={said}
+        onChange={(event) => change(event.currentTarget.valueAsNumber)}
+        className="w-24 accent-accent"
+      />
+      <span className="min-w-24 tabular-nums">{said}</span>
+    </label>
+  );
+}
+
+function Findings({ parsed, text, isWhole }: { parsed: Parsed; text: string; isWhole: boolean }) {
+  const words = useTesterWords();
+  const warnings = warningsOf(parsed, isWhole);
+  const title = words.found(parsed.requests.length, warnings.length);
+  return (
+    <>
+      <Section title={title}>
+        <ol className="grid gap-2">
+          {parsed.requests.map((request, at) => (
+            <li key={request.start}>
+              <RequestRow request={request} number={at + 1} fate={fateOf(request, parsed, text, isWhole)} />
+            </li>
+          ))}
+          {warnings.map((warning) => (
+            <li
+              key={`${warning.kind}${warning.at}`}
+              className="rounded-control bg-waiting-soft px-3 py-2 text-[12.5px]"
+            >
+              <code className="font-semibold text-waiting">{warning.kind}</code> {warning.message}{" "}
+              <span className="text-muted">{words.atLine(warning.line, warning.column)}</span>
+            </li>
+          ))}
+        </ol>
+      </Section>
+      <Section title={words.seen}>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+        <pre className="pre max-h-48" tabIndex={0}>
+          {parsed.text.trim()}
+        </pre>
+      </Section>
+    </>
+  );
+}
+
+function RequestRow({ request, number, fate }: { request: ParsedRequest; number: number; fate: Fate }) {
+  const words = useTesterWords();
+  const { tool } = request;
+  const why = fate === "arriving" ? undefined : (request.why ?? (request.rule && words.by(request.rule)));
+  const facts = [
+    request.format,
+    request.leaked && words.leaked,
+    words.atLine(request.line, request.column),
+    why,
+  ];
+  return (
+    <div className="grid gap-1 rounded-card border border-line px-3 py-2">
+      <div className="flex flex-wrap items-center gap-2 text-[13px]">
+        <span className="call-number" data-fate={fate}>
+          {number}
+        </span>
+        <ToolIcon name={request.name} source={undefined} />
+        <span className="font-mono text-[12.5px] font-semibold [overflow-wrap:anywhere]">
+          {request.name || words.unnamed}
+        </span>
+        <span className="ml-auto flex items-center gap-2">
+          <span className="pill" data-look={LOOKS[fate]}>
+            {words.fate[fate]}
+          </span>
+          {tool && (
+            <button
+              type="button"
+              className="button"
+              aria-label={words.tryCallOf(tool)}
+              onClick={() => go(testerAddress(tool, request.arguments ?? {}))}
+            >
+              {words.tryCall}
+            </button>
+          )}
+        </span>
+      </div>
+      {request.arguments !== null && (
+        <code className="text-muted [overflow-wrap:anywhere]">{JSON.stringify(request.arguments)}</code>
+      )}
+      <p className="text-[12px] text-muted">{facts.filter(Boolean).join(" · ")}</p>
+    </div>
+  );
+}

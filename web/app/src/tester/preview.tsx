@@ -1,0 +1,116 @@
+import type { Listed_PromptPreview, ToolInfo } from "@throughline/client";
+import { useCallback, useState } from "react";
+import { useClient } from "../session/context.tsx";
+import { CopyButton } from "../ui/copy.tsx";
+import { useAsked } from "./asked.ts";
+import { Failure } from "./failure.tsx";
+import { Panel } from "./panel.tsx";
+import { type TesterWords, useTesterWords } from "./words.ts";
+
+type Way = Listed_PromptPreview["items"][number];
+
+/** What `{{ tools }}` stands for, in every way of telling it, and what it costs. */
+export function PreviewPanel({ agent, tools }: { agent: string | undefined; tools: readonly ToolInfo[] }) {
+  const words = useTesterWords();
+  const client = useClient();
+  const ask = useCallback(
+    (signal: AbortSignal) =>
+      client.call("GET /v1/prompts", { query: agent === undefined ? {} : { agent }, signal }),
+    [client, agent],
+  );
+  const { value, error, again } = useAsked(ask);
+  const [chosen, choose] = useState<string>();
+  const ways = value?.items ?? [];
+  // Text first: there the tools are something to read.
+  const way = ways.find((way) => keyOf(way) === chosen) ?? ways.find((way) => way.protocol) ?? ways[0];
+  const text = way && textOf(way, tools);
+  return (
+    <Panel
+      title={words.preview}
+      badge={
+        way && (
+          <span className="pill" data-look="running">
+            {words.tokens(way.tokens.total, way.tokens.counting === "exact")}
+          </span>
+        )
+      }
+      side={
+        way && (
+          <>
+            {/* biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere */}
+            <div role="group" aria-label={words.protocolOf} className="segments">
+              {ways.map((one) => (
+                <button
+                  key={keyOf(one)}
+                  type="button"
+                  aria-pressed={one === way}
+                  onClick={() => choose(keyOf(one))}
+                >
+                  {labelOf(one, words)}
+                </button>
+              ))}
+            </div>
+            <CopyButton text={() => text ?? ""} />
+          </>
+        )
+      }
+    >
+      <div className="panel-body">
+        {error !== undefined && <Failure error={error} again={again} />}
+        {way && <Costs way={way} />}
+        {way && (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+          <pre className="pre max-h-125 min-h-24 flex-1" tabIndex={0}>
+            {text || words.noneTold}
+          </pre>
+        )}
+        {way && way.unmatched.length > 0 && (
+          <p className="text-[12.5px] text-waiting">{words.unmatched(way.unmatched.join(", "))}</p>
+        )}
+        {way && way.left_out.length > 0 && (
+          <details className="text-[12.5px] text-muted">
+            <summary>{words.leftOut(way.left_out.length)}</summary>
+            <ul className="mt-1 grid gap-1">
+              {way.left_out.map(({ name, why }) => (
+                <li key={name}>
+                  <code className="font-semibold">{name}</code> {why}
+                </li>
+              ))}
+            </ul>
+          </details>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+function keyOf({ mode, protocol }: Way): string {
+  return protocol ?? mode;
+}
+
+function labelOf(way: Way, words: TesterWords): string {
+  return way.protocol?.toUpperCase() ?? (way.mode === "native" ? words.native : way.mode);
+}
+
+/** Natively the tools are no text: then their definitions, by the names that the model knows. */
+function textOf(way: Way, tools: readonly ToolInfo[]): string {
+  if (way.protocol) return way.tools_text;
+  const told = new Set(way.tools);
+  const definitions = tools
+    .filter(({ name, wire_name }) => told.has(name) || told.has(wire_name))
+    .map(({ wire_name, description, parameters }) => ({ name: wire_name, description, parameters }));
+  return definitions.length === 0 ? "" : JSON.stringify(definitions, null, 2);
+}
+
+function Costs({ way }: { way: Way }) {
+  const words = useTesterWords();
+  const isExact = way.tokens.counting === "exact";
+  const costs = way.tokens.sources.map(
+    ({ source, tools, tokens }) => `${source}: ${words.toolsOf(tools)}, ${words.tokens(tokens, isExact)}`,
+  );
+  return (
+    <p className="text-[12px] text-muted">
+      {[...(way.protocol ? [] : [words.nativeHint]), ...costs].join(" · ")}
+    </p>
+  );
+}

@@ -1,0 +1,48 @@
+import type { CallBlock, ToolCalled } from "@throughline/client";
+import { lookOf } from "../chat/card/look.ts";
+import { Output } from "../chat/card/output.tsx";
+import { Section } from "../chat/card/section.tsx";
+import { duration } from "../chat/clock.ts";
+import { useWords } from "../i18n/use.ts";
+import { CopyButton } from "../ui/copy.tsx";
+import { MediaView } from "../ui/media.tsx";
+import { useTesterWords } from "./words.ts";
+
+type Status = NonNullable<CallBlock["status"]>;
+const ENDS: readonly Status[] = ["success", "error", "timed_out", "cancelled", "denied", "not_started"];
+
+/** How a call by hand ended. */
+export function Result({ result }: { result: ToolCalled }) {
+  const words = useWords();
+  const own = useTesterWords();
+  const status = ENDS.find((end) => end === result.status) ?? "unknown";
+  const hasOutput = Boolean(result.output) || result.output_value !== undefined || status === "success";
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-2.5">
+      <p role="status" className="flex flex-wrap items-center gap-2 text-[12px] text-muted">
+        <span className="pill" data-look={lookOf(status)}>
+          {words.callStatus[status]} · {duration(result.duration_ms)}
+        </span>
+        {words.rule(result.rule)}
+      </p>
+      {hasOutput && (
+        <Output
+          text={result.output ?? ""}
+          value={result.output_value}
+          size={undefined}
+          isLive={false}
+          toolId={undefined}
+        />
+      )}
+      {result.output_media?.map((media, at) => (
+        <MediaView key={at} media={{ ...media, media_type: String(media.media_type) }} />
+      ))}
+      <Section title={own.told} side={<CopyButton text={() => result.told_to_model} />}>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+        <pre className="pre" tabIndex={0}>
+          {result.told_to_model}
+        </pre>
+      </Section>
+    </div>
+  );
+}

@@ -1,0 +1,303 @@
+import { ApiError, type ToolCalled, type ToolInfo } from "@throughline/client";
+import { Play, Square } from "lucide-react";
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { Elapsed } from "../chat/card/elapsed.tsx";
+import { useWords } from "../i18n/use.ts";
+import { useClient } from "../session/context.tsx";
+import { Failure } from "./failure.tsx";
+import { Fields } from "./fields.tsx";
+import { argumentsOf, type Flaws, objectDraft, objectFrom } from "./model/draft.ts";
+import { formOf } from "./model/fields.ts";
+import { useOutlook } from "./outlook.ts";
+import { Panel } from "./panel.tsx";
+import { Result } from "./result.tsx";
+import { useTesterWords } from "./words.ts";
+
+interface RunPanelProps {
+  agent: string | undefined;
+  /** What the address asks for, whether there is such a tool or not. */
+  name: string | undefined;
+  tool: ToolInfo | undefined;
+  given: Record<string, unknown> | undefined;
+}
+
+export function RunPanel({ agent, name, tool, given }: RunPanelProps) {
+  const words = useTesterWords();
+  const place = useRef<HTMLDivElement>(null);
+  // Whoever has chosen a tool wants its form; on a narrow screen it is far below.
+  useEffect(() => {
+    if (name !== undefined) place.current?.scrollIntoView?.({ block: "nearest" });
+  }, [name]);
+  return (
+    <div ref={place} className="grid scroll-m-3">
+      {tool ? (
+        <Runner agent={agent} tool={tool} given={given} />
+      ) : (
+        <Panel title={words.run}>
+          <p className="p-4 text-[13px] text-muted">
+            {name === undefined ? words.chooseTool : words.noSuchTool(name)}
+          </p>
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+/** The arguments: fields, or their JSON; whichever was changed last. */
+function useArguments(tool: ToolInfo, given: Record<string, unknown> | undefined) {
+  const form = useMemo(() => formOf(tool.parameters), [tool.parameters]);
+  const [draft, setDraft] = useState(() => objectDraft(form, given ?? {}));
+  const [text, setText] = useState<string>();
+  const made = useMemo(() => argumentsOf(form, draft), [form, draft]);
+  const value = text === undefined ? (made.flaws.size > 0 ? undefined : made.value) : objectFrom(text);
+  return {
+    form,
+    draft,
+    setDraft,
+    flaws: made.flaws,
+    text,
+    setText,
+    /** What would be sent; `undefined`: it is not ready. */
+    value,
+    showJson: () => setText(JSON.stringify(made.value, null, 2)),
+    showForm: (): void => {
+      if (value === undefined) return;
+      setDraft(objectDraft(form, value));
+      setText(undefined);
+    },
+  };
+}
+
+type Run =
+  | { phase: "idle" }
+  | { phase: "running"; since: number; leave: AbortController }
+  | { phase: "asks"; why: ApiError; with: Record<string, unknown> }
+  | { phase: "done"; result: ToolCalled }
+  | { phase: "stopped" }
+  | { phase: "failed"; error: unknown };
+
+/** One call by hand. Whether it needs to be agreed to, the server says. */
+function useRun(agent: string | undefined, tool: ToolInfo) {
+  const client = useClient();
+  const [run, setRun] = useState<Run>({ phase: "idle" });
+  const start = async (args: Record<string, unknown>, isAgreed: boolean): Promise<void> => {
+    const leave = new AbortController();
+    setRun({ phase: "running", since: Date.now(), leave });
+    try {
+      const result = await client.call("POST /v1/tools/{tool}/call", {
+        path: { tool: tool.name },
+        body: {
+          arguments: args,
+          ...(agent === undefined ? {} : { agent }),
+          ...(isAgreed ? { confirm: true } : {}),
+        },
+        signal: leave.signal,
+      });
+      setRun({ phase: "done", result });
+    } catch (error) {
+      if (leave.signal.aborted) setRun({ phase: "stopped" });
+      else if (error instanceof ApiError && error.code === "confirmation_required")
+        setRun({ phase: "asks", why: error, with: args });
+      else setRun({ phase: "failed", error });
+    }
+  };
+  return {
+    run,
+    start: (args: Record<string, unknown>) => void start(args, false),
+    agree: () => run.phase === "asks" && void start(run.with, true),
+    stop: () => run.phase === "running" && run.leave.abort(),
+    dismiss: () => setRun({ phase: "idle" }),
+  };
+}
+
+function Runner({
+  agent,
+  tool,
+  given,
+}: {
+  agent: string | undefined;
+  tool: ToolInfo;
+  given: RunPanelProps["given"];
+}) {
+  const words = useTesterWords();
+  const args = useArguments(tool, given);
+  const { run, start, agree, stop, dismiss } = useRun(agent, tool);
+  const [isTried, setTried] = useState(false);
+  const isHere = tool.runs_on === "here";
+  const submit = (): void => {
+    setTried(true);
+    if (isHere && args.value !== undefined && run.phase !== "running") start(args.value);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      submit();
+    }
+  };
+  return (
+    <Panel
+      title={words.run}
+      badge={<span className="pill font-mono [overflow-wrap:anywhere] whitespace-normal">{tool.name}</span>}
+      side={
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere
+        <div role="group" aria-label={words.argumentsAs} className="segments">
+          <button
+            type="button"
+            aria-pressed={args.text === undefined}
+            disabled={args.text !== undefined && args.value === undefined}
+            onClick={args.showForm}
+          >
+            {words.form}
+          </button>
+          <button
+            type="button"
+            aria-pressed={args.text !== undefined}
+            onClick={args.text === undefined ? args.showJson : undefined}
+          >
+            {words.json}
+          </button>
+        </div>
+      }
+    >
+      <form
+        className="panel-body"
+        noValidate
+        onKeyDown={onKeyDown}
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <p className="text-[13px] text-muted">{tool.description}</p>
+        {args.text === undefined ? (
+          <Fields
+            form={args.form}
+            draft={args.draft}
+            // Nobody is told of what they have not yet been asked for.
+            flaws={isTried ? args.flaws : NOTHING}
+            change={args.setDraft}
+          />
+        ) : (
+          <JsonField text={args.text} isGood={args.value !== undefined} change={args.setText} />
+        )}
+        {isHere ? (
+          <div className="flex flex-wrap items-center gap-2">
+            {run.phase === "running" ? (
+              <button type="button" className="button" onClick={stop}>
+                <Square aria-hidden size={12} fill="currentColor" />
+                {words.stop}
+              </button>
+            ) : (
+              <button type="submit" className="button primary">
+                <Play aria-hidden size={13} />
+                {words.runNow}
+                <kbd aria-hidden>Ctrl ↵</kbd>
+              </button>
+            )}
+            {run.phase === "running" ? (
+              <span className="pill" data-look="running" role="status">
+                {words.running} <Elapsed since={run.since} />
+              </span>
+            ) : (
+              <Outlook agent={agent} tool={tool} value={args.value} />
+            )}
+          </div>
+        ) : (
+          <p className="rounded-control bg-waiting-soft px-3 py-2 text-[13px]">{words.runsInClient}</p>
+        )}
+        {run.phase === "asks" && <Agree why={run.why} agree={agree} cancel={dismiss} />}
+        {run.phase === "failed" && <Failure error={run.error} />}
+        {run.phase === "stopped" && (
+          <p role="status" className="text-[13px] text-muted">
+            {words.stopped}
+          </p>
+        )}
+        {run.phase === "done" && <Result key={run.result.started_at} result={run.result} />}
+      </form>
+    </Panel>
+  );
+}
+
+const NOTHING: Flaws = new Map();
+
+function JsonField({ text, isGood, change }: { text: string; isGood: boolean; change(text: string): void }) {
+  const words = useWords();
+  return (
+    <div>
+      <textarea
+        aria-label={words.arguments}
+        aria-invalid={!isGood}
+        value={text}
+        onChange={(event) => change(event.currentTarget.value)}
+        rows={Math.min(20, Math.max(6, text.split("\n").length + 1))}
+        spellCheck={false}
+        className="field resize-y font-mono text-[12.5px]"
+      />
+      {!isGood && (
+        <p role="alert" className="text-[12.5px] text-error">
+          {words.notJson}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** What the rules would say if a model made this call. R: A1 */
+function Outlook({
+  agent,
+  tool,
+  value,
+}: {
+  agent: string | undefined;
+  tool: ToolInfo;
+  value: Record<string, unknown> | undefined;
+}) {
+  const words = useTesterWords();
+  const outlook = useOutlook(agent, tool, value);
+  if (outlook === undefined) return null;
+  const { fate, why, rule } = outlook;
+  return (
+    <span className="flex min-w-0 flex-wrap items-center gap-2 text-[12.5px] text-muted">
+      <span className="pill" data-look={LOOKS[fate]}>
+        {words.fate[fate]}
+      </span>
+      <span className="[overflow-wrap:anywhere]">{why ?? (rule && words.by(rule))}</span>
+    </span>
+  );
+}
+
+export const LOOKS = {
+  runs: "good",
+  asks: "waiting",
+  denied: "bad",
+  not_started: "bad",
+  arriving: "running",
+} as const;
+
+function Agree({ why, agree, cancel }: { why: ApiError; agree(): void; cancel(): void }) {
+  const words = useTesterWords();
+  const place = useRef<HTMLButtonElement>(null);
+  useEffect(() => place.current?.focus(), []);
+  const rule = typeof why.content.rule === "string" ? why.content.rule : undefined;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere
+    <div
+      role="group"
+      aria-label={words.asks}
+      className="overflow-clip rounded-card border border-waiting-line"
+    >
+      <div className="question border-t-0">
+        <p className="font-semibold">{words.asks}</p>
+        {rule && <span className="ml-auto text-[12px] text-muted">{words.by(rule)}</span>}
+      </div>
+      <div className="flex gap-2 p-3">
+        <button ref={place} type="button" className="button primary" onClick={agree}>
+          {words.reallyRun}
+        </button>
+        <button type="button" className="button" onClick={cancel}>
+          {words.cancel}
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+import type { Throughline } from "@throughline/client";
+import { useCallback, useState, useSyncExternalStore } from "react";
+import { useClient } from "../session/context.tsx";
+import { go, hash, onPath } from "../shell/router.ts";
+import { testerAddress } from "./address.ts";
+import { useAsked } from "./asked.ts";
+import { Failure } from "./failure.tsx";
+import { askedBy } from "./model/asked-by.ts";
+import { ParsePanel } from "./parse.tsx";
+import { PreviewPanel } from "./preview.tsx";
+import { RunPanel } from "./run.tsx";
+import { ToolsPanel } from "./tools.tsx";
+import { useTesterWords } from "./words.ts";
+
+/** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. R: U3 */
+export default function TesterView() {
+  const words = useTesterWords();
+  const client = useClient();
+  const [agent, setAgent] = useState<string>();
+  const found = useAsked(useCallback((signal) => discover(client, agent, signal), [client, agent]));
+  const address = useSyncExternalStore(onPath, hash);
+  const asked = askedBy(address);
+  const tools = found.value?.tools.tools ?? [];
+  const tool = tools.find((tool) => tool.name === asked.tool);
+  return (
+    <>
+      <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
+        <h1 className="text-[15px] font-semibold">{words.title}</h1>
+        {found.value && (
+          <AgentChoice agents={found.value.agents} agent={agent} choose={(name) => setAgent(name)} />
+        )}
+      </header>
+      <div className="tester">
+        {found.error !== undefined && (
+          <div className="col-span-full">
+            <Failure error={found.error} again={found.again} />
+          </div>
+        )}
+        {found.value && (
+          <>
+            <ToolsPanel
+              found={found.value.tools}
+              chosen={asked.tool}
+              choose={(name) => go(testerAddress(name))}
+            />
+            <PreviewPanel agent={agent} tools={tools} />
+            <ParsePanel agent={agent} example={tool ?? tools.find((tool) => tool.offered)} />
+            <RunPanel key={address} agent={agent} name={asked.tool} tool={tool} given={asked.arguments} />
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+async function discover(client: Throughline, agent: string | undefined, signal: AbortSignal) {
+  const query = agent === undefined ? {} : { agent };
+  const [agents, tools] = await Promise.all([
+    client.call("GET /v1/agents", { signal }),
+    client.call("GET /v1/tools", { query, signal }),
+  ]);
+  return { agents: agents.items, tools };
+}
+
+interface AgentChoiceProps {
+  agents: readonly { name: string; is_default: boolean }[];
+  agent: string | undefined;
+  choose(name: string): void;
+}
+
+/** Whose tools and rules hold; one agent is no choice. */
+function AgentChoice({ agents, agent, choose }: AgentChoiceProps) {
+  const words = useTesterWords();
+  if (agents.length < 2) return null;
+  return (
+    <label className="ml-auto flex items-center gap-2 text-[13px] text-muted">
+      {words.agent}
+      <select
+        value={agent ?? agents.find((one) => one.is_default)?.name ?? ""}
+        onChange={(event) => choose(event.currentTarget.value)}
+        className="field w-auto max-w-44"
+      >
+        {agents.map(({ name }) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}

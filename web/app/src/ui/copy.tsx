@@ -1,0 +1,26 @@
+import { Check, Copy } from "lucide-react";
+import { useEffect, useState } from "react";
+import { useWords } from "../i18n/use.ts";
+import { IconButton } from "./icon-button.tsx";
+
+const SHOWN_MS = 1_500;
+
+/** Copies a text, and says that it did. */
+export function CopyButton({ text, label }: { text: () => string; label?: string }) {
+  const words = useWords();
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return undefined;
+    const timer = setTimeout(() => setCopied(false), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  // Copying needs HTTPS or this machine; elsewhere the text can be selected.
+  if (!globalThis.navigator?.clipboard) return null;
+  const copy = (): void => void navigator.clipboard.writeText(text()).then(() => setCopied(true));
+  const said = isCopied ? words.copied : (label ?? words.copy);
+  return (
+    <IconButton label={said} onClick={copy}>
+      {isCopied ? <Check aria-hidden size={15} /> : <Copy aria-hidden size={15} />}
+    </IconButton>
+  );
+}

@@ -1,0 +1,189 @@
+import { render, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { type CallBlock, Throughline, TurnStore } from "@throughline/client";
+import { beforeEach, expect, test, vi } from "vitest";
+import { Avatar } from "../src/avatar/model.ts";
+import { Card } from "../src/chat/card/card.tsx";
+import { ChatProvider, EntryProvider } from "../src/chat/context.tsx";
+import { Attention } from "../src/chat/model/attention.ts";
+import { ConversationStore } from "../src/chat/model/conversation.ts";
+import type { Entry } from "../src/chat/model/entry.ts";
+import { language } from "../src/preferences.ts";
+import { ClientProvider } from "../src/session/context.tsx";
+
+const asked: { path: string; body: unknown }[] = [];
+const attention = new Attention();
+
+/** A card of a turn whose server takes everything, or answers so. */
+function show(call: Partial<CallBlock>, answer = (): Response => Response.json({ status: "resolved" })) {
+  const client = new Throughline({
+    baseUrl: "http://server",
+    fetch: async (input, init) => {
+      asked.push({ path: new URL(String(input)).pathname, body: JSON.parse(String(init?.body ?? "null")) });
+      return answer();
+    },
+  });
+  const conversation = new ConversationStore(client);
+  const entry: Entry = { key: "1", turnId: "turn_1", store: new TurnStore(), said: undefined };
+  const whole: CallBlock = {
+    kind: "tool_call",
+    tool_id: "c1",
+    tool_name: "demo.calendar",
+    effect: "write",
+    ...call,
+  };
+  return render(
+    <ClientProvider value={client}>
+      <ChatProvider value={{ conversation, attention, avatar: new Avatar(client), hold: () => undefined }}>
+        <EntryProvider value={entry}>
+          <Card call={whole} />
+        </EntryProvider>
+      </ChatProvider>
+    </ClientProvider>,
+  );
+}
+
+const QUESTION: Partial<CallBlock> = {
+  status: "awaiting_approval",
+  arguments: { title: "Tea" },
+  input_summary: "title: Tea",
+  approval: { approval_id: "q1", question: "?", rule: "effect:write", arguments_hash: "h" },
+};
+
+beforeEach(() => {
+  asked.length = 0;
+  language.set("en");
+  Element.prototype.scrollIntoView = vi.fn();
+});
+
+// R: T5, U1
+test.each([
+  ["preparing", "Writing arguments", "writing"],
+  ["queued", "Queued", "queued"],
+  ["running", "Running", "running"],
+  ["success", "Done", "good"],
+  ["error", "Failed", "bad"],
+  ["denied", "Denied", "none"],
+  ["cancelled", "Stopped", "none"],
+  ["timed_out", "Timed out", "bad"],
+  ["not_started", "Not started", "none"],
+  ["unknown", "Unknown", "bad"],
+] as const)("a call that is %s says so in a word and in a shape, and is folded", (status, word, look) => {
+  const { container } = show({ status, started_at: Date.now() });
+  const button = screen.getByRole("button", { name: new RegExp(word) });
+  expect(button).toHaveAttribute("aria-expanded", "false");
+  expect(container.querySelector(".knot")).toHaveAttribute("data-look", look);
+});
+
+// R: T5
+test("arguments that arrive show their keys, a bar for what is still written, and open as JSON", async () => {
+  const { container } = show({ status: "preparing", input_text: '{"city":"Chengdu","days":[1,' });
+  const summary = container.querySelector(".summary");
+  expect(summary).toHaveTextContent('city: "Chengdu", days:');
+  expect(summary?.lastElementChild).toHaveClass("ghost");
+  await userEvent.click(screen.getByRole("button", { name: /Writing arguments/ }));
+  expect(container.querySelector("pre.caret")?.textContent).toBe(
+    '{\n  "city": "Chengdu",\n  "days": [\n    1,',
+  );
+});
+
+test("arguments that cannot be run are named as what is wrong", () => {
+  show({ status: "not_started", error: { code: "invalid_arguments", message: "at /when: no date" } });
+  expect(screen.getByRole("button", { name: /Bad arguments/ })).toBeInTheDocument();
+});
+
+// R: A2
+test("a question opens its card, and the answer is bound to what was shown", async () => {
+  show(QUESTION);
+  const question = screen.getByRole("group", { name: /wants to run demo.calendar/ });
+  expect(within(question).getByText(/"Tea"/)).toBeInTheDocument();
+  await userEvent.selectOptions(within(question).getByLabelText("Holds"), "conversation");
+  await userEvent.click(within(question).getByRole("button", { name: /^Approve/ }));
+  expect(asked).toEqual([
+    {
+      path: "/v1/turns/turn_1/approvals/q1",
+      body: { decision: "approve", remember: "conversation", arguments_hash: "h" },
+    },
+  ]);
+});
+
+test("a denial tells its reason", async () => {
+  show(QUESTION);
+  await userEvent.click(screen.getByRole("button", { name: /^Deny/ }));
+  await userEvent.type(screen.getByRole("textbox", { name: /Why/ }), "not today{Enter}");
+  expect(asked[0]?.body).toEqual({ decision: "deny", reason: "not today", arguments_hash: "h" });
+});
+
+test("arguments are edited before they run, and nonsense is not sent", async () => {
+  show(QUESTION);
+  await userEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  const field = screen.getByRole("textbox", { name: "Arguments" });
+  await userEvent.clear(field);
+  await userEvent.type(field, "[[1]");
+  await userEvent.click(screen.getByRole("button", { name: /Approve as edited/ }));
+  expect(asked).toEqual([]);
+  expect(screen.getByRole("alert")).toHaveTextContent("no JSON object");
+  await userEvent.clear(field);
+  await userEvent.type(field, '{{"title":"Coffee"}');
+  await userEvent.click(screen.getByRole("button", { name: /Approve as edited/ }));
+  expect(asked[0]?.body).toMatchObject({ decision: "approve", arguments: { title: "Coffee" } });
+});
+
+test("what the server refuses is said on the card, which can be answered again", async () => {
+  const refusal = {
+    error: { code: "arguments_changed", message: "the arguments are others now", type: "x" },
+  };
+  show(QUESTION, () => Response.json(refusal, { status: 409 }));
+  await userEvent.click(screen.getByRole("button", { name: /^Approve/ }));
+  expect(await screen.findByRole("alert")).toHaveTextContent("the arguments are others now");
+  expect(screen.getByRole("button", { name: /^Approve/ })).toBeEnabled();
+});
+
+test("of several questions one gets the key: the newest that can be seen", () => {
+  const told: string[] = [];
+  const arbiter = new Attention();
+  const ask = (id: string, isVisible: boolean) =>
+    arbiter.ask({
+      id,
+      approve: () => told.push(`approve ${id}`),
+      deny: () => told.push(`deny ${id}`),
+      show: () => told.push(`show ${id}`),
+      isVisible: () => isVisible,
+    });
+  const plain = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false, repeat: false };
+  expect(arbiter.key({ key: "a", ...plain })).toBe(false);
+  ask("old", true);
+  const end = ask("seen", true);
+  ask("below", false);
+  arbiter.key({ key: "a", ...plain });
+  arbiter.key({ key: "A", ...plain, ctrlKey: true });
+  arbiter.key({ key: "a", ...plain, repeat: true });
+  end();
+  arbiter.key({ key: "D", ...plain });
+  expect(told).toEqual(["approve seen", "deny old"]);
+});
+
+test("what a tool asks is a form, and its answer goes to the server", async () => {
+  const schema = {
+    type: "object",
+    properties: { name: { type: "string", title: "Your name" } },
+    required: ["name"],
+  };
+  show({
+    status: "awaiting_approval",
+    approval: {
+      approval_id: "q2",
+      kind: "elicitation",
+      question: "Who?",
+      rule: "mcp",
+      arguments_hash: "h",
+      schema,
+    },
+  });
+  await userEvent.type(await screen.findByLabelText("Your name"), "Ada");
+  await userEvent.click(screen.getByRole("button", { name: "Answer" }));
+  expect(asked).toContainEqual({
+    path: "/v1/turns/turn_1/approvals/q2",
+    body: expect.objectContaining({ decision: "approve", arguments: { name: "Ada" } }),
+  });
+});

@@ -1,0 +1,42 @@
+import { render, waitFor } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { piecesOf } from "../src/chat/blocks/highlight.ts";
+import { Markdown } from "../src/chat/blocks/markdown.tsx";
+
+// R: U6
+test.each([
+  ["rust", "fn main() { let x = 1; } // end", { fn: "key", main: "name", "1": "number", "// end": "remark" }],
+  ["ts", 'const a: string = "text";', { const: "key", '"text"': "text" }],
+  ["py", "def f():\n    return None", { def: "key", f: "name", None: "number" }],
+  ["html", "<b>x</b><script>let y</script>", { b: "name" }],
+  ["json", '{"a": 1}', { '"a"': "name", "1": "number" }],
+])("%s has colours, and its text is what it was", async (language, code, expected) => {
+  const pieces = await piecesOf(code, language);
+  expect(pieces.map(({ text }) => text).join("")).toBe(code);
+  for (const [text, colour] of Object.entries(expected)) {
+    expect(pieces.find((piece) => piece.text.trim() === text)?.colour, text).toBe(colour);
+  }
+});
+
+test("code is coloured when its fence is closed, not before, and only where the language is known", async () => {
+  const open = "```rust\nfn main() {}";
+  const { container, rerender } = render(<Markdown text={open} isOpen />);
+  rerender(<Markdown text={`${open}\n\`\`\`\n\n\`\`\`cobol\nMOVE A TO B.\n\`\`\`\n`} isOpen />);
+  expect(container.querySelector("[data-token]")).toBeNull();
+  await waitFor(() => expect(container.querySelector('[data-token="key"]')).toHaveTextContent("fn"), {
+    timeout: 10_000,
+  });
+  expect(container.querySelectorAll("code")[1]?.children).toHaveLength(0);
+});
+
+test("nothing is coloured while the fence is open", () => {
+  const idle = vi.fn(() => 1);
+  vi.stubGlobal("requestIdleCallback", idle);
+  vi.stubGlobal("cancelIdleCallback", vi.fn());
+  const { rerender, unmount } = render(<Markdown text={"```rust\nfn main() {}"} isOpen />);
+  expect(idle).not.toHaveBeenCalled();
+  rerender(<Markdown text={"```rust\nfn main() {}\n```\n\nend"} isOpen />);
+  expect(idle).toHaveBeenCalledOnce();
+  unmount();
+  vi.unstubAllGlobals();
+});

@@ -1,0 +1,236 @@
+import { render, screen, within } from "@testing-library/react";
+import { type CallInfo, Throughline, type WaterfallInfo } from "@throughline/client";
+import fc from "fast-check";
+import { beforeEach, describe, expect, test } from "vitest";
+import { partsOf, sumOf } from "../src/charts/parts.ts";
+import { Waterfall } from "../src/charts/waterfall.tsx";
+import { Calls } from "../src/history/model/calls.ts";
+import { fileName } from "../src/history/model/export.ts";
+import { addressOf, type Place, placeOf, queryOf, SPANS, withPart } from "../src/history/model/filter.ts";
+import { argumentsLine, moment } from "../src/history/model/row.ts";
+import { language } from "../src/preferences.ts";
+
+const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
+const HOUR_MS = 3_600_000;
+
+beforeEach(() => language.set("en"));
+
+// R: U5
+describe("what is looked for", () => {
+  test("any place survives its address", () => {
+    const text = fc.string({ minLength: 1, unit: "grapheme" });
+    const place: fc.Arbitrary<Place> = fc.record(
+      {
+        filter: fc.record(
+          {
+            q: text,
+            tool: text,
+            status: text,
+            since: fc.constantFrom(...SPANS),
+            conversation_id: text,
+            turn_id: text,
+          },
+          { requiredKeys: [] },
+        ),
+        call: text,
+      },
+      { requiredKeys: ["filter"] },
+    );
+    fc.assert(
+      fc.property(place, (place) => {
+        expect(placeOf(new URL(addressOf(place), "http://page").search)).toEqual(place);
+      }),
+    );
+  });
+
+  test("what an address says that nobody knows is left out", () => {
+    expect(placeOf("?since=1999&colour=red&tool=&q=tea")).toEqual({ filter: { q: "tea" } });
+  });
+
+  test.each([
+    [{}, {}],
+    [
+      { q: "tea", tool: "demo.weather", status: "error" },
+      { q: "tea", tool: "demo.weather", status: "error" },
+    ],
+    [{ since: "hour" as const }, { from: NOW - HOUR_MS }],
+    [{ since: "today" as const }, { from: new Date(2026, 10, 22).getTime() }],
+    [
+      { since: "week" as const, turn_id: "turn_1" },
+      { from: NOW - 168 * HOUR_MS, turn_id: "turn_1" },
+    ],
+  ])("%o asks the server for %o", (filter, query) => {
+    expect(queryOf(filter, NOW)).toEqual(query);
+  });
+
+  test("a part that is taken out matches all again", () => {
+    expect(withPart({ q: "tea", status: "error" }, "status", undefined)).toEqual({ q: "tea" });
+  });
+});
+
+function call(n: number): CallInfo {
+  return {
+    tool_id: `turn_1.${n}`,
+    turn_id: "turn_1",
+    step: 1,
+    tool_name: "time.now",
+    source: "builtin",
+    effect: "read",
+    status: "success",
+    arguments: "{}",
+    started_at: n,
+  };
+}
+
+/** A server with two pages of calls, and what it was asked. */
+function server(answer?: (url: URL) => Promise<Response> | undefined) {
+  const asked: string[] = [];
+  const client = new Throughline({
+    baseUrl: "http://server",
+    fetch: async (input) => {
+      const url = new URL(String(input));
+      asked.push(url.pathname.split("/").at(-1) + url.search);
+      const own = answer?.(url);
+      if (own !== undefined) return own;
+      if (url.pathname.endsWith("/counts")) {
+        const counts = [
+          { name: "success", count: 3 },
+          { name: "error", count: 1 },
+        ];
+        return Response.json({ total: 4, by_status: counts, by_tool: [{ name: "time.now", count: 4 }] });
+      }
+      const isSecond = url.searchParams.get("cursor") === "c";
+      return Response.json(isSecond ? { items: [call(1)] } : { items: [call(3), call(2)], next: "c" });
+    },
+  });
+  return { asked, calls: new Calls(client, () => NOW) };
+}
+
+// R: U5
+describe("the list", () => {
+  test("goes on where the page before ended, once", async () => {
+    const { asked, calls } = server();
+    await calls.show({ tool: "time.now" });
+    await Promise.all([calls.more(), calls.more()]);
+    await calls.more();
+    expect(calls.get().rows.map((row) => row.tool_id)).toEqual(["turn_1.3", "turn_1.2", "turn_1.1"]);
+    expect(asked.filter((one) => one.startsWith("calls?"))).toEqual([
+      "calls?tool=time.now&limit=100",
+      "calls?tool=time.now&limit=100&cursor=c",
+    ]);
+  });
+
+  test("counts what other states and tools would show", async () => {
+    const { asked, calls } = server();
+    await calls.show({ status: "error", tool: "time.now" });
+    expect(asked.filter((one) => one.startsWith("counts"))).toEqual([
+      "counts?tool=time.now",
+      "counts?status=error",
+    ]);
+    expect(calls.get()).toMatchObject({ total: 1, ofAnyStatus: 4 });
+  });
+
+  test("an answer to what is no longer looked for changes nothing", async () => {
+    let answerOld: (response: Response) => void = () => undefined;
+    const { calls } = server((url) =>
+      url.searchParams.get("q") === "old" && url.pathname.endsWith("/calls")
+        ? new Promise((resolve) => {
+            answerOld = resolve;
+          })
+        : undefined,
+    );
+    const old = calls.show({ q: "old" });
+    await calls.show({ q: "new" });
+    answerOld(Response.json({ items: [call(99)] }));
+    await old;
+    expect(calls.get().rows.map((row) => row.tool_id)).toEqual(["turn_1.3", "turn_1.2"]);
+  });
+
+  test("a page that is refused leaves what is there, and is not asked for again by itself", async () => {
+    const { asked, calls } = server((url) =>
+      url.searchParams.has("cursor") ? Promise.resolve(new Response("{}", { status: 500 })) : undefined,
+    );
+    await calls.show({});
+    await calls.more();
+    await calls.more();
+    expect(calls.get().rows).toHaveLength(2);
+    expect(calls.get().failure).toBeInstanceOf(Error);
+    expect(asked.filter((one) => one.includes("cursor"))).toHaveLength(1);
+  });
+});
+
+test.each([
+  ['{"city":"Paris","days":7}', 'city: "Paris", days: 7'],
+  ["{}", ""],
+  ['{"city":"Par', '{"city":"Par'],
+  ["[1]", "[1]"],
+])("arguments %s are told in a line as %s", (text, line) => {
+  expect(argumentsLine(text)).toBe(line);
+});
+
+test.each([
+  ["en", NOW, "14:02:11"],
+  ["zh-CN", NOW, "14:02:11"],
+  ["en", NOW - 24 * HOUR_MS, "Nov 21, 14:02"],
+  ["zh-CN", NOW - 24 * HOUR_MS, "11月21日 14:02"],
+])("in %s a call of %i began at %s", (language, at, said) => {
+  expect(moment(at, NOW, language)).toBe(said);
+});
+
+test("an exported file says when it was made", () => {
+  expect(fileName("csv", NOW)).toBe("throughline-calls-20261122-140211.csv");
+});
+
+// R: U5
+describe("the waterfall", () => {
+  const kinds = fc.constantFrom("first_token", "text", "tool", "engine");
+  const segments = fc.array(
+    fc.record({
+      kind: kinds,
+      ms: fc.nat(5_000),
+      start: fc.nat(),
+      tool_id: fc.constantFrom("a", "b", null),
+    }),
+  );
+
+  test("its parts follow each other without gaps, and together are as long as the turn", () => {
+    fc.assert(
+      fc.property(segments, (segments) => {
+        const parts = partsOf(segments);
+        let end = 0;
+        for (const part of parts) {
+          expect(part.offset).toBe(end);
+          end += part.ms;
+        }
+        expect(sumOf(parts)).toBe(segments.reduce((sum, { ms }) => sum + ms, 0));
+      }),
+    );
+  });
+
+  test("is a table that can be read without seeing it", () => {
+    const waterfall: WaterfallInfo = {
+      status: "completed",
+      wall_ms: 1_300,
+      saved_by_eager_ms: 0,
+      segments: [
+        { kind: "first_token", start: 0, ms: 100 },
+        { kind: "tool", start: 100, ms: 500, tool_id: "t.1" },
+        { kind: "tool", start: 600, ms: 300, tool_id: "t.2" },
+        { kind: "text", start: 900, ms: 150 },
+        { kind: "text", start: 1_050, ms: 250 },
+      ],
+    };
+    render(<Waterfall waterfall={waterfall} nameOf={(id) => `name of ${id}`} current="t.2" />);
+    const rows = within(screen.getByRole("table", { name: "Where the turn's time went" })).getAllByRole(
+      "row",
+    );
+    expect(rows.map((row) => row.textContent)).toEqual([
+      "WhatTime",
+      "To the first token100 ms",
+      "Toolname of t.1500 ms",
+      "Toolname of t.2300 ms",
+      "Text400 ms",
+      "Together1,300 ms",
+    ]);
+  });
+});

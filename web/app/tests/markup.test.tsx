@@ -1,0 +1,129 @@
+// Nothing that a model, a tool or a user writes becomes markup, wherever it is shown. R: R4
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { render } from "@testing-library/react";
+import { type CallBlock, Throughline, TurnStore } from "@throughline/client";
+import type { ReactElement } from "react";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { Avatar } from "../src/avatar/model.ts";
+import { Markdown } from "../src/chat/blocks/markdown.tsx";
+import { Card } from "../src/chat/card/card.tsx";
+import { ChatProvider, EntryProvider } from "../src/chat/context.tsx";
+import { Attention } from "../src/chat/model/attention.ts";
+import { ConversationStore } from "../src/chat/model/conversation.ts";
+import { language } from "../src/preferences.ts";
+import { ClientProvider } from "../src/session/context.tsx";
+
+const OWN: readonly string[] = [
+  "<script>alert(1)</script>",
+  "<img src=x onerror=alert(1)>",
+  "<a href=javascript:alert(1)>x</a>",
+  "[x](javascript:alert(1)) [y](JaVaScRiPt&colon;alert(1)) [z](\u0001javascript:alert(1))",
+  "[x](data:text/html,<script>alert(1)</script>) [y](vbscript:x) [z](//evil.example)",
+  "[x][r]\n\n[r]: javascript:alert(1)",
+  "<javascript:alert(1)> <data:text/html;base64,PHN2Zz4=>",
+  "![x](https://evil.example/track.png) ![y](data:image/svg+xml,<svg onload=alert(1)>) ![z](x.png)",
+  "| <svg onload=alert(1)> |\n|---|\n| <math><mi xlink:href=javascript:alert(1)> |",
+  '```html"><img src=x onerror=alert(1)>\n<iframe src=//evil.example></iframe>\n```',
+  "<style>@import url(//evil.example)</style><link rel=stylesheet href=//evil.example><base href=//evil.example>",
+  '{"a":"<img src=x onerror=alert(1)>","<b>":[{"__proto__":"<i>"}]}',
+];
+
+const ELEMENTS = new Set(
+  "div p h3 h4 h5 h6 strong em del code pre blockquote ul ol li input table thead tbody tr th td hr br a span button section svg path circle rect line polyline ellipse polygon".split(
+    " ",
+  ),
+);
+const ATTRIBUTES = new Set(
+  "class style id href target rel title tabindex role type disabled checked hidden start name d x y x1 x2 y1 y2 cx cy r rx ry width height points viewBox fill stroke stroke-width stroke-linecap stroke-linejoin xmlns".split(
+    " ",
+  ),
+);
+/** What somebody else wrote has no say in these; they are the page's own. */
+const OF_THE_PAGE = /^(aria-|data-(token|look|status|kind|open)$)/;
+
+function checkInert(page: HTMLElement): void {
+  for (const element of page.querySelectorAll("*")) {
+    expect(ELEMENTS, element.outerHTML).toContain(element.localName);
+    for (const { name } of element.attributes) {
+      expect(ATTRIBUTES.has(name) || OF_THE_PAGE.test(name), `${name} of ${element.outerHTML}`).toBe(true);
+    }
+    expect(element.getAttribute("style") ?? "").toMatch(/^(text-align: (left|right|center);)?$/);
+    const href = element.getAttribute("href");
+    // The page's own link leads from a call to the tester.
+    if (href !== null) expect(href).toMatch(/^(https?:\/\/|mailto:|\/tester#tool=)/);
+  }
+}
+
+const client = new Throughline({ baseUrl: "http://server", fetch: async () => Response.json({}) });
+const conversation = new ConversationStore(client);
+const attention = new Attention();
+
+function page(shown: ReactElement): HTMLElement {
+  return render(
+    <ClientProvider value={client}>
+      <ChatProvider value={{ conversation, attention, avatar: new Avatar(client), hold: () => undefined }}>
+        <EntryProvider value={{ key: "1", turnId: "turn_1", store: new TurnStore(), said: undefined }}>
+          {shown}
+        </EntryProvider>
+      </ChatProvider>
+    </ClientProvider>,
+  ).container;
+}
+
+/** A card with the text wherever a card shows one, folded or open. */
+function card(text: string, call: Partial<CallBlock>): HTMLElement {
+  const whole: CallBlock = { kind: "tool_call", tool_id: "c1", tool_name: text, title: text, ...call };
+  const shown = page(<Card call={whole} />);
+  shown.querySelector<HTMLElement>(".card-head[aria-expanded=false]")?.click();
+  return shown;
+}
+
+function checkEverywhere(text: string): void {
+  checkInert(page(<Markdown text={text} isOpen={false} />));
+  checkInert(page(<Markdown text={text} isOpen />));
+  const shown = [
+    card(text, { status: "success", arguments: { [text]: text }, input_summary: text, output: text }),
+    card(text, { status: "success", arguments: {}, output_value: [{ [text]: text }], output: "" }),
+    card(text, { status: "running", output: text, progress: { message: text }, started_at: 0 }),
+    card(text, { status: "error", error: { code: "failed", message: text, closest: [text] }, rule: text }),
+    card(text, { status: "preparing", input_text: JSON.stringify({ [text]: text }).slice(0, -1) }),
+    card(text, { status: "preparing", input_text: text }),
+  ];
+  for (const one of shown) checkInert(one);
+  // It was there to be seen: the check did not look at nothing.
+  expect(shown[0]?.querySelector(".name")?.textContent).toBe(text);
+}
+
+beforeEach(() => {
+  language.set("en");
+  vi.stubGlobal("requestIdleCallback", () => 0);
+  vi.stubGlobal("cancelIdleCallback", () => undefined);
+});
+
+describe("markup is text everywhere", () => {
+  test.each(OWN)("%s", checkEverywhere);
+});
+
+const vectors = process.env.THROUGHLINE_VECTORS;
+const file = join(vectors ?? "", "suites/html-xss/payloads.jsonl");
+if (vectors === undefined || !existsSync(file)) {
+  // biome-ignore lint/suspicious/noConsole: whoever runs the tests must know what was left out
+  console.log("skipped: THROUGHLINE_VECTORS is not set");
+} else {
+  const payloads = readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line): { payload: string } => JSON.parse(line));
+  test("every vector of the suite is text everywhere", () => {
+    expect(payloads.length).toBeGreaterThan(100);
+    for (const { payload } of payloads) checkEverywhere(payload);
+  }, 300_000);
+}
+
+test("a picture of another host is named and not fetched", () => {
+  const shown = page(<Markdown text="![a cat](https://pictures.example/cat.png)" isOpen={false} />);
+  expect(shown.querySelector("img")).toBeNull();
+  expect(shown.querySelector("a.picture")).toHaveTextContent("Load image from pictures.example");
+});

@@ -1,0 +1,142 @@
+import { emptyMessage, type Place } from "@throughline/client";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { duration } from "../src/chat/clock.ts";
+import { Announcements } from "../src/chat/model/announcements.ts";
+import { namesOf, rowsOf } from "../src/chat/model/groups.ts";
+import { type Seen, statusOf } from "../src/chat/model/status.ts";
+import { wordsOf } from "../src/i18n/words.ts";
+import { takeLink } from "../src/session/session.ts";
+
+const text = (at: number): Place => ({ at, kind: "text" });
+const call = (at: number, status: NonNullable<Place["status"]>, tool = "t.x"): Place => ({
+  at,
+  kind: "tool_call",
+  status,
+  tool,
+});
+
+// R: U1
+describe("groups", () => {
+  test("finished calls in a row are one line; what failed or waits stays by itself", () => {
+    const outline = [
+      text(0),
+      call(1, "success"),
+      call(2, "success"),
+      call(3, "error"),
+      call(4, "success"),
+      text(5),
+      call(6, "success"),
+      call(7, "success"),
+      call(8, "running"),
+    ];
+    const rows = rowsOf(outline).map((row) =>
+      row.kind === "block" ? row.at : row.calls.map(({ at }) => at),
+    );
+    expect(rows).toEqual([0, [1, 2], 3, 4, 5, [6, 7], 8]);
+  });
+
+  test("names are counted", () => {
+    const calls = [
+      call(0, "success", "weather"),
+      call(1, "success", "calendar"),
+      call(2, "success", "weather"),
+    ];
+    expect(namesOf(calls)).toBe("weather ×2, calendar");
+  });
+});
+
+// R: U1
+describe("the status line says one thing, the most pressing first", () => {
+  const seen = (change: Partial<Seen>): Seen => ({
+    isRunning: true,
+    isStopping: false,
+    isTaken: true,
+    connection: { state: "open" },
+    head: emptyMessage(),
+    outline: [],
+    ...change,
+  });
+  const away = { state: "waiting", failures: 1, ms: 1_000, error: undefined } as const;
+  test.each<[string, Partial<Seen>]>([
+    ["idle", { isRunning: false }],
+    ["stopping", { isStopping: true, connection: away }],
+    ["reconnecting", { connection: away, outline: [call(0, "awaiting_approval")] }],
+    ["connecting", { isTaken: false }],
+    ["needs_you", { outline: [call(0, "running"), call(1, "awaiting_approval")] }],
+    ["running", { outline: [call(0, "running"), text(1)] }],
+    ["retrying", { head: { ...emptyMessage(), waiting: { reason: "rate_limit" } } }],
+    [
+      "waiting_for_model",
+      { head: { ...emptyMessage(), waiting: { reason: "first_byte" } }, outline: [text(0)] },
+    ],
+    ["waiting_for_model", {}],
+    ["thinking", { outline: [{ at: 0, kind: "thinking" }] }],
+    ["arguments", { outline: [call(0, "preparing")] }],
+    ["writing", { outline: [text(0)] }],
+  ])("%s", (kind, change) => {
+    expect(statusOf(seen(change)).kind).toBe(kind);
+  });
+});
+
+// R: U6
+describe("announcements", () => {
+  beforeEach(() => vi.useFakeTimers());
+  const words = wordsOf("en");
+
+  test("are whole sentences, gathered, and never more than one in 1.5 s", () => {
+    const said: string[] = [];
+    const announcements = new Announcements(() => words);
+    announcements.listen(
+      (text) => said.push(text),
+      () => "sentences",
+    );
+    for (const delta of ["One ", "sentence. And", " another", "! 还有", "一句。", "no end"])
+      announcements.onText(delta);
+    expect(said).toEqual(["One sentence."]);
+    vi.advanceTimersByTime(1_499);
+    expect(said).toHaveLength(1);
+    vi.advanceTimersByTime(1);
+    expect(said.at(-1)).toBe("And another! 还有一句。");
+    announcements.end();
+    vi.advanceTimersByTime(1_500);
+    expect(said.at(-1)).toBe("no end The answer is complete.");
+  });
+
+  test("of whoever wants none are only the questions", () => {
+    const said: string[] = [];
+    const announcements = new Announcements(() => words);
+    announcements.listen(
+      (text) => said.push(text),
+      () => "off",
+    );
+    announcements.onText("A sentence. ");
+    announcements.onToolCall({ kind: "tool_call", tool_name: "a.b", status: "running" });
+    announcements.onToolCall({ kind: "tool_call", tool_name: "a.b", status: "awaiting_approval" });
+    announcements.end();
+    vi.advanceTimersByTime(5_000);
+    expect(said).toEqual([words.toolAsks("a.b")]);
+  });
+});
+
+test.each([
+  [0, "0 ms"],
+  [999.6, "1000 ms"],
+  [1_000, "1.0 s"],
+  [1_460, "1.4 s"],
+  [12_900, "12 s"],
+  [65_000, "1 m 5 s"],
+])("%d ms is %s", (ms, expected) => expect(duration(ms)).toBe(expected));
+
+// R: R4
+test("what signs a browser in does not stay in the address", () => {
+  for (const [hash, expected] of [
+    ["#sign-in=abc", { ticket: "abc" }],
+    ["#token=tl_1_2", { key: "tl_1_2" }],
+    ["#elsewhere", undefined],
+  ] as const) {
+    history.replaceState(null, "", `/c/1${hash}`);
+    expect(takeLink()).toEqual(expected);
+    expect(location.href.includes("abc") || location.href.includes("tl_")).toBe(false);
+    expect(location.pathname).toBe("/c/1");
+  }
+});

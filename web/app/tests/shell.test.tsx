@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs";
+import { render, screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { lazy, Suspense } from "react";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { applyPreferences, LANGUAGE_KEY, language, THEME_KEY, theme } from "../src/preferences.ts";
+import { SignedIn } from "../src/session/context.tsx";
+import { Session } from "../src/session/session.ts";
+import { Boundary } from "../src/shell/boundary.tsx";
+import { Shell } from "../src/shell/shell.tsx";
+
+beforeEach(() => {
+  // jsdom has no media queries.
+  vi.stubGlobal("matchMedia", (query: string) =>
+    Object.assign(new EventTarget(), { media: query, matches: false, onchange: null }),
+  );
+  vi.stubGlobal("fetch", async () => Response.json({ items: [] }));
+  theme.set("system");
+  language.set("en");
+});
+
+// R: U6
+describe("theme and language", () => {
+  test("a choice holds at once, everywhere, and is remembered", async () => {
+    applyPreferences(document.documentElement);
+    const session = new Session();
+    await session.enter();
+    render(
+      <SignedIn session={session}>
+        <Shell />
+      </SignedIn>,
+    );
+    await userEvent.selectOptions(await screen.findByLabelText("Theme"), "dark");
+    expect(document.documentElement.dataset.theme).toBe("dark");
+    expect(localStorage.getItem(THEME_KEY)).toBe("dark");
+    await userEvent.selectOptions(screen.getByLabelText("Language"), "zh-CN");
+    await waitFor(() => expect(screen.getByRole("navigation", { name: "视图" })).toBeInTheDocument());
+    expect(document.documentElement.lang).toBe("zh-CN");
+    expect(localStorage.getItem(LANGUAGE_KEY)).toBe("zh-CN");
+  });
+
+  test("what runs before the first paint chooses as the page does", () => {
+    const firstPaint = readFileSync("app/public/first-paint.js", "utf8");
+    const root = document.documentElement;
+    for (const [chosenTheme, chosenLanguage] of [
+      ["dark", "zh-CN"],
+      ["light", "en"],
+      ["system", "zh-CN"],
+    ] as const) {
+      theme.set(chosenTheme);
+      language.set(chosenLanguage);
+      applyPreferences(root);
+      const expected = [root.dataset.theme, root.lang];
+      root.removeAttribute("data-theme");
+      root.removeAttribute("lang");
+      new Function(firstPaint)();
+      expect([root.dataset.theme, root.lang]).toEqual(expected);
+    }
+  });
+});
+
+describe("a view whose file is gone", () => {
+  test("says so, offers what helps, and leaves what is beside it alone", async () => {
+    // React tells the console of what a boundary catches.
+    const console_ = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const reload = vi.fn();
+    vi.stubGlobal("location", { ...location, reload });
+    const Gone = lazy(() => Promise.reject(new TypeError("Failed to fetch dynamically imported module")));
+    render(
+      <>
+        <p>beside it</p>
+        <Boundary>
+          <Suspense>
+            <Gone />
+          </Suspense>
+        </Boundary>
+      </>,
+    );
+    expect(await screen.findByRole("alert")).toHaveTextContent("Failed to fetch");
+    expect(screen.getByText("beside it")).toBeInTheDocument();
+    await userEvent.click(screen.getByRole("button", { name: "Reload" }));
+    expect(reload).toHaveBeenCalledOnce();
+    console_.mockRestore();
+    vi.unstubAllGlobals();
+  });
+});

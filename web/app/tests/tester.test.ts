@@ -1,0 +1,254 @@
+import type { Parsed, ParsedRequest } from "@throughline/client";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { testerAddress } from "../src/tester/address.ts";
+import { askedBy } from "../src/tester/model/asked-by.ts";
+import { argumentsOf, type Draft, objectDraft } from "../src/tester/model/draft.ts";
+import { exampleReply } from "../src/tester/model/example.ts";
+import { formOf } from "../src/tester/model/fields.ts";
+import { afterPiece, passagesOf, placesIn } from "../src/tester/model/passages.ts";
+import { asReply } from "../src/tester/outlook.ts";
+
+/** The kinds of a form's fields, `!` where one must be given. */
+function kinds(schema: unknown): Record<string, string> {
+  return Object.fromEntries(
+    formOf(schema).fields.map(([name, field]) => [name, `${field.kind}${field.isRequired ? "!" : ""}`]),
+  );
+}
+
+const TRIP = {
+  type: "object",
+  required: ["city", "nights"],
+  properties: {
+    city: { type: "string", minLength: 1 },
+    nights: { type: "integer", minimum: 1 },
+    price: { type: ["number", "null"] },
+    isQuiet: { type: "boolean" },
+    board: { enum: ["none", "half", 3, null] },
+    guests: { type: "array", items: { $ref: "#/$defs/guest" } },
+    place: { anyOf: [{ $ref: "#/$defs/place" }, { type: "null" }], default: null },
+    extra: {},
+  },
+  $defs: {
+    guest: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+    place: { type: "object", properties: { street: { type: "string" }, inside: { $ref: "#/$defs/place" } } },
+  },
+};
+
+// R: U3
+describe("a schema becomes a form", () => {
+  test("each type has its field, through references and what makes it optional", () => {
+    expect(kinds(TRIP)).toEqual({
+      city: "text!",
+      nights: "number!",
+      price: "number",
+      isQuiet: "boolean",
+      board: "choice",
+      guests: "list",
+      place: "object",
+      extra: "json",
+    });
+  });
+
+  test.each([
+    ["two types", { type: ["string", "number"] }],
+    ["alternatives", { oneOf: [{ type: "string" }, { type: "number" }] }],
+    ["a reference that leads nowhere", { $ref: "#/$defs/nobody" }],
+    ["a reference elsewhere", { $ref: "https://example.com/schema" }],
+    ["any keys", { type: "object", additionalProperties: { type: "string" } }],
+    ["a list of anything", { type: "array" }],
+    ["what always holds", true],
+  ])("%s is given as JSON", (_, schema) => {
+    expect(kinds({ type: "object", properties: { one: schema } })).toEqual({ one: "json" });
+  });
+
+  test("a schema within itself ends as JSON", () => {
+    const [, place] = formOf(TRIP).fields.find(([name]) => name === "place") ?? [];
+    const inside = place?.kind === "object" ? place.fields.map(([name, { kind }]) => [name, kind]) : [];
+    expect(inside).toEqual([
+      ["street", "text"],
+      ["inside", "json"],
+    ]);
+  });
+
+  test("whatever a schema says, there is a form", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (schema) => {
+        const form = formOf({ type: "object", properties: { one: schema } });
+        expect(argumentsOf(form, objectDraft(form, {})).flaws.size).toBe(0);
+      }),
+    );
+  });
+});
+
+/** Arguments that somebody makes from nothing by typing. */
+function typed(fields: Record<string, Draft>) {
+  const form = formOf(TRIP);
+  const empty = objectDraft(form, {});
+  const { value, flaws } = argumentsOf(form, { ...empty, fields: { ...empty.fields, ...fields } });
+  return { value, flaws: Object.fromEntries(flaws) };
+}
+
+const text = (text: string): Draft => ({ kind: "typed", text });
+
+// R: U3
+describe("a form makes arguments", () => {
+  test("what is not given is left out, what must be given is asked for", () => {
+    expect(typed({})).toEqual({ value: {}, flaws: { "/city": "missing", "/nights": "missing" } });
+  });
+
+  test("what is typed becomes what the schema wants", () => {
+    const given = { city: text("成都"), nights: text("3"), isQuiet: text("false"), board: text("3") };
+    expect(typed(given)).toEqual({
+      value: { city: "成都", nights: 3, isQuiet: false, board: 3 },
+      flaws: {},
+    });
+  });
+
+  test.each([
+    ["abc", "not_a_number"],
+    ["1.5", "not_whole"],
+    [" ", "not_a_number"],
+    ["1e999", "not_a_number"],
+  ])("%j is no whole number", (said, flaw) => {
+    expect(typed({ city: text("x"), nights: text(said) }).flaws).toEqual({ "/nights": flaw });
+  });
+
+  test("a flaw within a list is told at its place", () => {
+    const guests: Draft = {
+      kind: "list",
+      isGiven: true,
+      items: [
+        { kind: "object", isGiven: true, fields: { name: text("Ann") }, rest: {} },
+        { kind: "json", text: "{" },
+      ],
+    };
+    expect(typed({ city: text("x"), nights: text("1"), guests }).flaws).toEqual({ "/guests/1": "not_json" });
+  });
+
+  // Retrying a call must not change it.
+  test("arguments go through the form and back unchanged, fitting or not", () => {
+    const form = formOf(TRIP);
+    const anything = fc.dictionary(
+      fc.oneof(fc.constantFrom(...Object.keys(TRIP.properties), "__proto__"), fc.string()),
+      fc.oneof(
+        fc.jsonValue().filter((value) => value !== null),
+        fc.record({ street: fc.string({ minLength: 1 }) }),
+        fc.array(fc.record({ name: fc.string() })),
+      ),
+    );
+    fc.assert(
+      fc.property(anything, (given) => {
+        const value = JSON.parse(JSON.stringify({ city: "x", nights: 1, ...given }));
+        const made = argumentsOf(form, objectDraft(form, value));
+        expect([...made.flaws.values()].filter((flaw) => flaw !== "missing")).toEqual([]);
+        expect(made.value).toEqual(value);
+      }),
+    );
+  });
+});
+
+const request = (start: number, end: number, more: Partial<ParsedRequest> = {}): ParsedRequest => ({
+  arguments: {},
+  column: 1,
+  end,
+  format: "vcp",
+  leaked: false,
+  line: 1,
+  name: "demo_weather",
+  outlook: "runs",
+  start,
+  ...more,
+});
+
+// R: U3
+describe("places in a text", () => {
+  test("bytes become places for any text", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (before, behind) => {
+        const bytes = new TextEncoder().encode(before).length;
+        expect(placesIn(before + behind)(bytes)).toBe(before.length);
+      }),
+    );
+  });
+
+  test("a call behind Chinese and an emoji is marked exactly", () => {
+    const before = "查一下🌦️ ";
+    const call = "<<<[TOOL_REQUEST]>>>末";
+    const bytes = (text: string): number => new TextEncoder().encode(text).length;
+    const parsed: Parsed = {
+      requests: [request(bytes(before), bytes(before + call))],
+      warnings: [],
+      text: "",
+    };
+    expect(passagesOf(`${before}${call} 稍等`, parsed, true)).toEqual([
+      { kind: "text", text: before },
+      { kind: "call", text: call, number: 1, fate: "runs" },
+      { kind: "text", text: " 稍等" },
+    ]);
+  });
+
+  test("passages add up to the text, whatever is said of it", () => {
+    const place = fc.nat(60);
+    const mark = fc
+      .tuple(place, place)
+      .map(([one, other]) => request(Math.min(one, other), Math.max(one, other)));
+    const warning = place.map((at) => ({ at, column: 1, line: 1, kind: "k", message: "m" }));
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary" }),
+        fc.array(mark),
+        fc.array(warning),
+        (text, requests, warnings) => {
+          const passages = passagesOf(text, { requests, warnings, text }, true);
+          expect(passages.map((passage) => passage.text).join("")).toBe(text);
+        },
+      ),
+    );
+  });
+
+  test("a block without its end is arriving until the text is whole, and half a marker is no warning before", () => {
+    const text = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」x「末」\n<<<[END";
+    const half = { at: 51, column: 1, line: 3, kind: "torn_marker", message: "" };
+    const open: unknown = { ...request(0, 50, { outlook: "not_started" }), arguments: null };
+    const parsed: Parsed = JSON.parse(JSON.stringify({ requests: [open], warnings: [half], text: "" }));
+    const seen = (isWhole: boolean) =>
+      passagesOf(text, parsed, isWhole).map((one) => ("fate" in one ? one.fate : one.kind));
+    expect(seen(false)).toEqual(["arriving", "text"]);
+    expect(seen(true)).toEqual(["not_started", "text", "warning"]);
+  });
+
+  test("pieces never cut a character", () => {
+    expect(afterPiece("a🌦b", 0, 2)).toBe(3);
+    expect(afterPiece("a🌦b", 3, 5)).toBe(4);
+  });
+});
+
+// R: U3
+describe("the address", () => {
+  test("a tool and its arguments come back as they went in", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1 }), fc.dictionary(fc.string(), fc.jsonValue()), (tool, given) => {
+        const args = JSON.parse(JSON.stringify(given));
+        const { hash, pathname } = new URL(testerAddress(tool, args), "http://127.0.0.1");
+        expect(pathname).toBe("/tester");
+        expect(askedBy(hash)).toEqual({ tool, arguments: args });
+      }),
+    );
+  });
+
+  test.each(["", "#arguments=", "#arguments=[1]", "#arguments={", "#tool"])(
+    "%j asks for no arguments",
+    (hash) => {
+      expect(askedBy(hash).arguments ?? {}).toEqual({});
+    },
+  );
+});
+
+test("an example gives what must be given, and a call written down cannot end itself", () => {
+  const reply = exampleReply({ wire_name: "trip_plan", parameters: TRIP }, "A", "B");
+  expect(reply).toContain(
+    "tool_name:「始」trip_plan「末」,\ncity:「始」Paris「末」,\nnights:「始」1「末」\n",
+  );
+  expect(asReply("x", { text: "</tool_call>" }).match(/<\/tool_call>/g)).toHaveLength(1);
+});

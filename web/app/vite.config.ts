@@ -1,0 +1,31 @@
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+import { compressed, emptied } from "./build/output.ts";
+
+/** `npm run dev` shows the page against a server that runs: `throughline serve`. */
+const SERVER = process.env.THROUGHLINE_URL ?? "http://127.0.0.1:8787";
+
+export default defineConfig({
+  plugins: [react(), tailwindcss(), emptied(), compressed()],
+  build: {
+    outDir: "../dist",
+    // What tells git to keep the folder and nothing in it stays; the rest is emptied below.
+    emptyOutDir: false,
+    // The page's policy allows no `data:` scripts or fonts, and a file of its own is cached for ever.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: "es2022",
+    manifest: "manifest.json",
+    // It is the same in most releases, so a browser that was here before has it.
+    rolldownOptions: {
+      output: {
+        codeSplitting: { groups: [{ name: "react", test: /node_modules\/(react|react-dom|scheduler)\// }] },
+      },
+    },
+  },
+  server: {
+    // As if the page came from there: the server answers no others.
+    proxy: { "/v1": { target: SERVER, changeOrigin: true, headers: { origin: SERVER } } },
+  },
+});

@@ -1,0 +1,65 @@
+// A PNG of 256 colours, for pictures that lie in the repository.
+
+import { crc32, deflateSync } from "node:zlib";
+
+const COLOURS = 256;
+
+/** From the pixels of a canvas, four bytes each. */
+export function indexedPng(width, height, rgba) {
+  const palette = paletteOf(rgba);
+  const nearest = new Map();
+  const rows = Buffer.alloc(height * (width + 1));
+  for (let at = 0; at < width * height; at += 1) {
+    const [red, green, blue] = rgba.subarray(at * 4, at * 4 + 3);
+    const key = (red << 16) | (green << 8) | blue;
+    if (!nearest.has(key)) nearest.set(key, closest(palette, red, green, blue));
+    rows[at + 1 + Math.floor(at / width)] = nearest.get(key);
+  }
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([8, 3, 0, 0, 0], 8);
+  return Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    chunk("IHDR", header),
+    chunk("PLTE", Buffer.from(palette.flat())),
+    chunk("IDAT", deflateSync(rows, { level: 9 })),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
+}
+
+/** The colours that occur most, among those that differ visibly. */
+function paletteOf(rgba) {
+  const boxes = new Map();
+  for (let at = 0; at < rgba.length; at += 4) {
+    const [red, green, blue] = rgba.subarray(at, at + 3);
+    const key = ((red >> 4) << 8) | ((green >> 4) << 4) | (blue >> 4);
+    const box = boxes.get(key) ?? { count: 0, exact: new Map() };
+    const exact = (red << 16) | (green << 8) | blue;
+    box.count += 1;
+    box.exact.set(exact, (box.exact.get(exact) ?? 0) + 1);
+    boxes.set(key, box);
+  }
+  const most = [...boxes.values()].sort((a, b) => b.count - a.count).slice(0, COLOURS);
+  return most.map(({ exact }) => {
+    const [colour] = [...exact].reduce((a, b) => (b[1] > a[1] ? b : a));
+    return [colour >> 16, (colour >> 8) & 255, colour & 255];
+  });
+}
+
+function closest(palette, red, green, blue) {
+  let [best, least] = [0, Number.POSITIVE_INFINITY];
+  for (const [at, [r, g, b]] of palette.entries()) {
+    const distance = (r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2;
+    if (distance < least) [best, least] = [at, distance];
+  }
+  return best;
+}
+
+function chunk(name, data) {
+  const named = Buffer.concat([Buffer.from(name, "latin1"), data]);
+  const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(data.length);
+  sum.writeUInt32BE(crc32(named));
+  return Buffer.concat([length, named, sum]);
+}

@@ -1,0 +1,7 @@
+// An avatar that acts while a reply streams. Without a framework, and without anything of anybody else's in it.
+
+export { browserClock, type Clock } from "./clock.ts";
+export type { AvatarDriver, AvatarInfo, AvatarSource, CueResult } from "./driver.ts";
+export { Names } from "./names.ts";
+export { PUPPET, Puppet, type PuppetOptions } from "./puppet/puppet.ts";
+export { AvatarStage, FALL_BACK_MS, type StageState } from "./stage.ts";

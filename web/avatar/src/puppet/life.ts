@@ -1,0 +1,48 @@
+// What the puppet does by itself: it breathes, blinks, and looks somewhere else now and then.
+
+const BLINK_MS = 150;
+
+export class Life {
+  readonly #random: () => number;
+  #blinkAt = 0;
+  #glanceAt = 0;
+  #glance = 0;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /** Before the first picture, and after a rest: nothing is made up for. */
+  wake(now: number): void {
+    this.#blinkAt = now + 1_200 + this.#random() * 2_500;
+    this.#glanceAt = now + 3_000 + this.#random() * 4_000;
+  }
+
+  /** How far the lids leave the eyes open. */
+  lids(now: number): number {
+    if (now > this.#blinkAt + BLINK_MS) {
+      // Now and then twice in a row.
+      this.#blinkAt = now + (this.#random() < 0.15 ? 180 : 2_400 + this.#random() * 3_400);
+    }
+    const since = now - this.#blinkAt;
+    return since < 0 ? 1 : Math.abs(1 - (2 * since) / BLINK_MS);
+  }
+
+  /** Whether the lids move just now. */
+  isBlinking(now: number): boolean {
+    return now >= this.#blinkAt && now <= this.#blinkAt + BLINK_MS;
+  }
+
+  glance(now: number): number {
+    if (now > this.#glanceAt) {
+      this.#glance = this.#glance === 0 ? (this.#random() - 0.5) * 0.7 : 0;
+      this.#glanceAt = now + (this.#glance === 0 ? 3_000 + this.#random() * 4_000 : 900);
+    }
+    return this.#glance;
+  }
+
+  /** -1 breathed out, 1 breathed in. */
+  breath(now: number): number {
+    return Math.sin(now / 620);
+  }
+}

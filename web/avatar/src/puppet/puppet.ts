@@ -1,0 +1,201 @@
+// The avatar that ships: drawn by hand, moved by numbers. R: U2
+
+import { browserClock, type Clock } from "../clock.ts";
+import { type AvatarDriver, type AvatarInfo, type AvatarSource, type CueResult, OK } from "../driver.ts";
+import { Drawing } from "./drawing.ts";
+import { EXPRESSIONS } from "./expressions.ts";
+import { Life } from "./life.ts";
+import { MOTIONS, type Motion } from "./motions.ts";
+import { approach, PARTS, type Pose, REST } from "./pose.ts";
+
+export interface PuppetOptions {
+  clock?: Clock;
+  random?: () => number;
+  /** Whether whoever looks wants as little movement as can be. */
+  isReduced?: () => boolean;
+}
+
+export const PUPPET: AvatarInfo = {
+  name: "Twine",
+  expressions: [...EXPRESSIONS.keys()],
+  motions: Object.fromEntries([...MOTIONS].map(([group, motions]) => [group, motions.length])),
+};
+
+/** A pose is gone to by 63 % in a tenth of a second. */
+const SPEED = 10;
+/** While it only breathes, every second picture is enough. */
+const CALM_MS = 30;
+/** What was away for longer goes on where it was. */
+const LONGEST_STEP_MS = 100;
+/** Without a word for so long, the mouth shuts. */
+const SILENT_MS = 200;
+const STILL = { lids: 1, glance: 0, breath: 0, lag: 0 };
+
+export class Puppet implements AvatarDriver {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #isReduced: () => boolean;
+  readonly #life: Life;
+  #drawing: Drawing | undefined;
+  #face: Readonly<Pose> = REST;
+  readonly #pose: Pose = { ...REST };
+  #isActive = true;
+  #playing: { motion: Motion; since: number } | undefined;
+  /** One deep: who asks again means the newer one. */
+  #next: Motion | undefined;
+  #level = 0;
+  #spokenAt = Number.NEGATIVE_INFINITY;
+  #voice = 0;
+  #lag = 0;
+  #lagSpeed = 0;
+  #drawnAt = 0;
+  /** The expression is there, and nothing swings. */
+  #isSettled = false;
+  #stopFrame: (() => void) | undefined;
+  #stopMotion: (() => void) | undefined;
+
+  constructor({ clock = browserClock, random = Math.random, isReduced = prefersStill }: PuppetOptions = {}) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#isReduced = isReduced;
+    this.#life = new Life(random);
+  }
+
+  async load(_source: AvatarSource, host: HTMLElement, signal: AbortSignal): Promise<AvatarInfo> {
+    signal.throwIfAborted();
+    const drawing = new Drawing();
+    host.append(drawing.element);
+    this.#drawing = drawing;
+    signal.addEventListener("abort", () => this.dispose(), { once: true });
+    this.#begin();
+    return PUPPET;
+  }
+
+  expression(name: string): CueResult {
+    const face = EXPRESSIONS.get(name);
+    if (face === undefined) return { kind: "unknown", known: PUPPET.expressions };
+    this.#face = face;
+    this.#changed();
+    return OK;
+  }
+
+  motion(group: string, index?: number): CueResult {
+    const motions = MOTIONS.get(group);
+    if (motions === undefined) return { kind: "unknown", known: [...MOTIONS.keys()] };
+    const motion = motions[index ?? Math.floor(this.#random() * motions.length)];
+    if (motion === undefined) return { kind: "unknown", known: motions.map((_, at) => `${group} ${at}`) };
+    if (this.#playing === undefined) this.#play(motion);
+    else this.#next = motion;
+    return OK;
+  }
+
+  speak(level: number): void {
+    this.#level = Math.min(1, Math.max(0, level));
+    this.#spokenAt = this.#clock.now();
+  }
+
+  setActive(active: boolean): void {
+    if (active === this.#isActive) return;
+    this.#isActive = active;
+    this.#begin();
+  }
+
+  dispose(): void {
+    this.#stopFrame?.();
+    this.#stopMotion?.();
+    this.#drawing?.element.remove();
+    this.#drawing = undefined;
+  }
+
+  /** Nothing moves: every change is one picture. */
+  get #isStill(): boolean {
+    return !this.#isActive || this.#isReduced();
+  }
+
+  #begin(): void {
+    this.#stopFrame?.();
+    this.#stopFrame = undefined;
+    if (this.#drawing === undefined) return;
+    if (this.#isStill) return this.#drawStill();
+    const now = this.#clock.now();
+    this.#drawnAt = now;
+    this.#life.wake(now);
+    this.#stopFrame = this.#clock.frame(this.#frame);
+  }
+
+  #changed(): void {
+    if (this.#isStill) this.#drawStill();
+    else if (this.#stopFrame === undefined) this.#begin();
+  }
+
+  #play(motion: Motion): void {
+    this.#playing = { motion, since: this.#clock.now() };
+    this.#stopMotion = this.#clock.after(motion.lasts, () => {
+      this.#playing = undefined;
+      const next = this.#next;
+      this.#next = undefined;
+      if (next !== undefined) this.#play(next);
+      else this.#changed();
+    });
+    this.#changed();
+  }
+
+  readonly #frame = (now: number): void => {
+    // Whoever has asked for stillness meanwhile gets it.
+    if (this.#isStill) return this.#begin();
+    this.#stopFrame = this.#clock.frame(this.#frame);
+    const passed = now - this.#drawnAt;
+    const isCalm = this.#isSettled && !this.#life.isBlinking(now);
+    if (isCalm && passed < CALM_MS) return;
+    this.#drawnAt = now;
+    const seconds = Math.min(passed, LONGEST_STEP_MS) / 1_000;
+    this.#isSettled = approach(this.#pose, this.#face, seconds, SPEED);
+    const wanted = now - this.#spokenAt > SILENT_MS ? 0 : this.#level;
+    // Twice as fast open as shut, as mouths are.
+    this.#voice += (wanted - this.#voice) * (1 - Math.exp(-seconds * (wanted > this.#voice ? 25 : 14)));
+    if (this.#voice < 0.01) this.#voice = 0;
+    const pose = this.#posed(now);
+    this.#swing(pose, seconds);
+    if (this.#playing !== undefined || this.#voice > 0) this.#isSettled = false;
+    this.#drawing?.draw(pose, {
+      lids: this.#life.lids(now),
+      glance: this.#life.glance(now),
+      breath: this.#life.breath(now),
+      lag: this.#lag,
+    });
+  };
+
+  #drawStill(): void {
+    Object.assign(this.#pose, this.#face);
+    this.#voice = 0;
+    this.#drawing?.draw(this.#posed(undefined), STILL);
+  }
+
+  /** The face, and over it the motion and the voice. `undefined`: the moment of the motion that says it best. */
+  #posed(now: number | undefined): Pose {
+    const pose = { ...this.#pose };
+    if (this.#playing !== undefined) {
+      const { motion, since } = this.#playing;
+      const t = now === undefined ? motion.still : Math.min(1, Math.max(0, (now - since) / motion.lasts));
+      const added = motion.at(t);
+      for (const part of PARTS) pose[part] += added[part] ?? 0;
+    }
+    if (this.#voice > 0) {
+      pose.mouthOpen = Math.max(pose.mouthOpen, this.#voice * 0.75);
+      pose.mouthWidth += (0.8 - pose.mouthWidth) * this.#voice * 0.5;
+    }
+    return pose;
+  }
+
+  /** The tuft is on a spring that the head pulls at. */
+  #swing(pose: Pose, seconds: number): void {
+    const pull = -pose.tilt * 0.9 - pose.headX * 0.8 - pose.bodyX * 0.6;
+    this.#lagSpeed += ((pull - this.#lag) * 140 - this.#lagSpeed * 7) * Math.min(seconds, 0.034);
+    this.#lag += this.#lagSpeed * Math.min(seconds, 0.034);
+    if (Math.abs(this.#lagSpeed) > 0.5) this.#isSettled = false;
+  }
+}
+
+function prefersStill(): boolean {
+  return globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+}

@@ -1,0 +1,127 @@
+// Who stands on the stage and what the audience is told: one avatar, its expression, when it goes back to neutral. Whatever
+// the driver. R: U2
+
+import { browserClock, type Clock } from "./clock.ts";
+import type { AvatarDriver, AvatarInfo, CueResult } from "./driver.ts";
+import { Names } from "./names.ts";
+
+/** An expression outlives the turn by so much. */
+export const FALL_BACK_MS = 6_000;
+
+export interface StageState {
+  /** The one that shows. */
+  readonly expression: string;
+  /** It stays until another one is asked for. */
+  readonly isPinned: boolean;
+  /** Nothing moves. */
+  readonly isPaused: boolean;
+}
+
+export class AvatarStage {
+  readonly info: AvatarInfo;
+  readonly #driver: AvatarDriver;
+  readonly #clock: Clock;
+  readonly #expressions: Names;
+  readonly #motions: Names;
+  readonly #listeners = new Set<() => void>();
+  readonly #neutral: string | undefined;
+  #state: StageState;
+  #isSeen = true;
+  #isTurnRunning = false;
+  #forgetFallBack: (() => void) | undefined;
+
+  constructor(driver: AvatarDriver, info: AvatarInfo, clock: Clock = browserClock) {
+    this.info = info;
+    this.#driver = driver;
+    this.#clock = clock;
+    this.#expressions = Names.ofExpressions(info);
+    this.#motions = Names.ofMotions(info);
+    this.#neutral = this.#expressions.find("neutral") ?? info.expressions[0];
+    this.#state = { expression: this.#neutral ?? "", isPinned: false, isPaused: false };
+  }
+
+  readonly get = (): StageState => this.#state;
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  get expressions(): readonly string[] {
+    return this.info.expressions;
+  }
+
+  get motions(): Readonly<Record<string, number>> {
+    return this.info.motions;
+  }
+
+  /** Another expression takes the place of the one before. */
+  expression(asked: string): CueResult {
+    const name = this.#expressions.find(asked);
+    if (name === undefined) return { kind: "unknown", known: this.#expressions.known };
+    const shown = this.#driver.expression(name);
+    if (shown.kind === "ok") {
+      this.#set({ expression: name });
+      this.#fallBackLater();
+    }
+    return shown;
+  }
+
+  motion(asked: string, index?: number): CueResult {
+    const group = this.#motions.find(asked);
+    if (group === undefined) return { kind: "unknown", known: this.#motions.known };
+    return this.#driver.motion(group, index);
+  }
+
+  speak(level: number): void {
+    this.#driver.speak(level);
+  }
+
+  turnBegan(): void {
+    this.#isTurnRunning = true;
+    this.#forgetFallBack?.();
+  }
+
+  turnEnded(): void {
+    this.#isTurnRunning = false;
+    this.#fallBackLater();
+  }
+
+  pin(isPinned: boolean): void {
+    this.#set({ isPinned });
+    this.#fallBackLater();
+  }
+
+  pause(isPaused: boolean): void {
+    this.#set({ isPaused });
+    this.#activate();
+  }
+
+  /** Whether anybody can see it. */
+  seen(isSeen: boolean): void {
+    this.#isSeen = isSeen;
+    this.#activate();
+  }
+
+  dispose(): void {
+    this.#forgetFallBack?.();
+    this.#driver.dispose();
+  }
+
+  #activate(): void {
+    this.#driver.setActive(this.#isSeen && !this.#state.isPaused);
+  }
+
+  #fallBackLater(): void {
+    this.#forgetFallBack?.();
+    this.#forgetFallBack = undefined;
+    const { isPinned, expression } = this.#state;
+    const neutral = this.#neutral;
+    if (isPinned || this.#isTurnRunning || neutral === undefined || expression === neutral) return;
+    this.#forgetFallBack = this.#clock.after(FALL_BACK_MS, () => this.expression(neutral));
+  }
+
+  #set(change: Partial<StageState>): void {
+    this.#state = { ...this.#state, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { Names, PUPPET } from "../src/index.ts";
+
+const read = (path: string): string =>
+  readFileSync(new URL(`../../../crates/${path}`, import.meta.url), "utf8");
+const TOOLS = read("tools/src/builtin/live2d.rs");
+const DEMO = read("testkit/src/demo/reply/avatar.rs");
+
+/** `smile, sad` of "… for example smile, sad." */
+function examplesOf(what: string): string[] {
+  const found = new RegExp(`/// ${what}, for example ([^.]+)\\.`).exec(TOOLS)?.[1];
+  return found?.split(",").map((name) => name.trim()) ?? [];
+}
+
+// R: U2, L7
+test("the puppet has every name that the server's tools tell a model without knowing the avatar", () => {
+  const [expressions, groups] = [examplesOf("Name of the expression"), examplesOf("Group of motions")];
+  expect(expressions.length).toBeGreaterThan(3);
+  expect(groups.length).toBeGreaterThan(2);
+  for (const name of expressions) expect(PUPPET.expressions).toContain(name);
+  for (const name of groups) expect(Object.keys(PUPPET.motions)).toContain(name);
+});
+
+test("it can do all that the demo model asks for, by the very names", () => {
+  const rows = [...DEMO.matchAll(/\], (true|false), "(\w+)",/g)];
+  expect(rows.length).toBeGreaterThan(5);
+  for (const [, isMotion, name] of rows) {
+    expect(isMotion === "true" ? Object.keys(PUPPET.motions) : PUPPET.expressions).toContain(name);
+  }
+});
+
+test.each([
+  ["happy", "smile"],
+  ["Joy", "laugh"],
+  ["SAD", "sad"],
+  ["embarrassed", "shy"],
+  ["生气", "angry"],
+  ["F05", undefined],
+])("asked for %s it shows %s", (asked, shown) => {
+  expect(Names.ofExpressions(PUPPET).find(asked)).toBe(shown);
+});
+
+test.each([
+  ["tap_body", "TapBody"],
+  ["Tap Body", "TapBody"],
+  ["hello", "Wave"],
+  ["点头", "Nod"],
+  ["Fly", undefined],
+])("asked for %s it does %s", (asked, done) => {
+  expect(Names.ofMotions(PUPPET).find(asked)).toBe(done);
+});
+
+test("an avatar's own name wins over a second name of another one", () => {
+  expect(new Names(["smile", "happy"]).find("happy")).toBe("happy");
+});

@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import { type AvatarDriver, AvatarStage, type CueResult, FALL_BACK_MS, PUPPET } from "../src/index.ts";
+import { FakeClock } from "./clock.ts";
+
+class Recorder implements AvatarDriver {
+  readonly done: string[] = [];
+  load = async () => PUPPET;
+  expression = (name: string): CueResult => this.#does(name);
+  motion = (group: string, index?: number): CueResult => this.#does(`${group} ${index}`);
+  speak = (level: number): void => void this.#does(`says ${level}`);
+  setActive = (active: boolean): void => void this.#does(active ? "moves" : "holds still");
+  dispose = (): void => void this.#does("leaves");
+
+  #does(what: string): CueResult {
+    this.done.push(what);
+    return { kind: "ok" };
+  }
+}
+
+function staged() {
+  const [driver, clock] = [new Recorder(), new FakeClock()];
+  return { driver, clock, stage: new AvatarStage(driver, PUPPET, clock) };
+}
+
+// R: U2
+test("an expression takes the place of the one before, and stays while the turn goes on", () => {
+  const { driver, clock, stage } = staged();
+  stage.turnBegan();
+  stage.expression("smile");
+  stage.expression("sad");
+  clock.pass(10 * FALL_BACK_MS);
+  expect(driver.done).toEqual(["smile", "sad"]);
+  expect(stage.get().expression).toBe("sad");
+});
+
+test("it goes back to neutral six seconds after the turn", () => {
+  const { clock, stage } = staged();
+  stage.turnBegan();
+  stage.expression("laugh");
+  stage.turnEnded();
+  clock.pass(FALL_BACK_MS - 100);
+  expect(stage.get().expression).toBe("laugh");
+  clock.pass(200);
+  expect(stage.get().expression).toBe("neutral");
+});
+
+test("the next turn keeps it", () => {
+  const { clock, stage } = staged();
+  stage.turnBegan();
+  stage.expression("laugh");
+  stage.turnEnded();
+  clock.pass(1_000);
+  stage.turnBegan();
+  clock.pass(2 * FALL_BACK_MS);
+  expect(stage.get().expression).toBe("laugh");
+});
+
+test("pinned it stays; let go it falls back", () => {
+  const { clock, stage } = staged();
+  stage.expression("shy");
+  stage.pin(true);
+  clock.pass(2 * FALL_BACK_MS);
+  expect(stage.get()).toMatchObject({ expression: "shy", isPinned: true });
+  stage.pin(false);
+  clock.pass(FALL_BACK_MS + 100);
+  expect(stage.get()).toMatchObject({ expression: "neutral", isPinned: false });
+});
+
+test("what is unknown changes nothing and tells what there is", () => {
+  const { driver, stage } = staged();
+  expect(stage.expression("F99")).toEqual({ kind: "unknown", known: PUPPET.expressions });
+  expect(stage.motion("Fly")).toEqual({ kind: "unknown", known: Object.keys(PUPPET.motions) });
+  expect(driver.done).toEqual([]);
+});
+
+test("it moves while it is seen and not paused", () => {
+  const { driver, stage } = staged();
+  stage.pause(true);
+  stage.seen(true);
+  stage.pause(false);
+  stage.seen(false);
+  expect(driver.done).toEqual(["holds still", "holds still", "moves", "holds still"]);
+});
+
+test("whoever listens hears of every change", () => {
+  const { stage } = staged();
+  const heard: string[] = [];
+  const leave = stage.subscribe(() => heard.push(stage.get().expression));
+  stage.expression("happy");
+  leave();
+  stage.expression("sad");
+  expect(heard).toEqual(["smile"]);
+});

@@ -1,0 +1,105 @@
+import {
+  type Answered,
+  type Connection,
+  type StartTurn,
+  type Throughline,
+  type TurnListener,
+  TurnStore,
+} from "@throughline/client";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+
+/** Who is told what comes, and how the connection is. */
+export interface StreamingOptions extends TurnListener {
+  /** The turn cannot be begun, or cannot be followed any further. */
+  onError?(error: unknown): void;
+}
+
+/** A turn with its tool calls, live. */
+export interface StreamingToolCalls {
+  /** The blocks, for `useBlock` and its like. Another one with each turn. */
+  store: TurnStore;
+  /** The turn that was begun last. */
+  turnId: string | undefined;
+  /** Whether it goes on. */
+  isStreaming: boolean;
+  /** How the connection is; `undefined` while there is none to be had. */
+  connection: Connection | undefined;
+  /** Begins a turn. */
+  send(turn: StartTurn): Promise<void>;
+  /** Stops it: what is finished stays. */
+  stop(): Promise<void>;
+  /** Answers a question, or `all` that are open. */
+  decide(approvalId: string, decision: "approve" | "deny", reason?: string): Promise<Answered | undefined>;
+}
+
+/**
+ * Begins turns and shows them, text and tool calls as they stream. R: U1
+ *
+ * For a chat with one turn at a time; it leaves a turn, which goes on without it, when the component is taken away.
+ */
+export function useStreamingToolCalls(
+  client: Throughline,
+  options: StreamingOptions = {},
+): StreamingToolCalls {
+  const [store, setStore] = useState(() => new TurnStore());
+  const [turnId, setTurnId] = useState<string>();
+  const [isStreaming, setIsStreaming] = useState(false);
+  const [connection, setConnection] = useState<Connection>();
+  const listener = useRef(options);
+  useEffect(() => {
+    listener.current = options;
+  });
+  const leaving = useRef<AbortController>(undefined);
+  useEffect(() => () => leaving.current?.abort(), []);
+
+  const send = useCallback(
+    async (turn: StartTurn): Promise<void> => {
+      leaving.current?.abort();
+      const leave = new AbortController();
+      leaving.current = leave;
+      const { signal } = leave;
+      const store = new TurnStore();
+      store.listen({
+        onText: (delta, block) => listener.current.onText?.(delta, block),
+        onToolCall: (call, block) => listener.current.onToolCall?.(call, block),
+        onAudio: (chunk, block) => listener.current.onAudio?.(chunk, block),
+      });
+      setStore(store);
+      setIsStreaming(true);
+      try {
+        const started = await client.start(turn, { signal, onConnection: setConnection });
+        setTurnId(started.turn_id);
+        await store.follow(started.events);
+      } catch (error) {
+        if (!signal.aborted) listener.current.onError?.(error);
+      } finally {
+        if (leaving.current === leave) {
+          setIsStreaming(false);
+          setConnection(undefined);
+        }
+      }
+    },
+    [client],
+  );
+
+  const stop = useCallback(async (): Promise<void> => {
+    if (turnId !== undefined)
+      await client.call("POST /v1/turns/{turn_id}/cancel", { path: { turn_id: turnId } });
+  }, [client, turnId]);
+
+  const decide = useCallback(
+    async (approvalId: string, decision: "approve" | "deny", reason?: string) =>
+      turnId === undefined
+        ? undefined
+        : await client.call("POST /v1/turns/{turn_id}/approvals/{approval_id}", {
+            path: { turn_id: turnId, approval_id: approvalId },
+            body: { decision, ...(reason === undefined ? {} : { reason }) },
+          }),
+    [client, turnId],
+  );
+
+  return useMemo(
+    () => ({ store, turnId, isStreaming, connection, send, stop, decide }),
+    [store, turnId, isStreaming, connection, send, stop, decide],
+  );
+}

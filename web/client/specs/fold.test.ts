@@ -1,0 +1,97 @@
+import { readdirSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Event, Message, Viewed } from "../src/api.ts";
+import { absorb, emptyMessage, TurnStore } from "../src/index.ts";
+
+interface Vector {
+  log: Event[];
+  message: Message;
+}
+
+const folder = new URL("./vectors/", import.meta.url);
+const vectors = readdirSync(folder).map((file): [string, Vector] => [
+  file,
+  JSON.parse(readFileSync(new URL(file, folder), "utf8")),
+]);
+
+/** The message after these events, with nothing shared between runs. */
+function folded(events: readonly Event[], from: Message = emptyMessage()): Message {
+  const message = structuredClone(from);
+  for (const event of events) absorb(message, structuredClone(event));
+  return message;
+}
+
+const byHand = (flush: () => void): void => void Promise.resolve().then(flush);
+
+function shown(store: TurnStore): Message {
+  const blocks = store.outline().flatMap(({ at }) => store.block(at) ?? []);
+  return { ...store.head(), blocks };
+}
+
+// R: T1, E1
+describe.each(vectors)("%s", (_, { log, message }) => {
+  test("folds to what the engine folds it to", () => {
+    expect(folded(log)).toEqual(message);
+  });
+
+  test("a snapshot anywhere, with what follows and any of it twice, is the same message", () => {
+    fc.assert(
+      fc.property(fc.nat(log.length), fc.array(fc.nat(log.length - 1)), (cut, again) => {
+        const snapshot = folded(log.slice(0, cut));
+        const rest = log.slice(cut).flatMap((event, at) => {
+          // Behind each event some that have been there before it.
+          const old = again.filter((one) => one <= cut + at).slice(0, 3);
+          return [event, ...old.flatMap((one) => log[one] ?? [])];
+        });
+        expect(folded(rest, snapshot)).toEqual(message);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("the store shows it, whatever it was told first and however often", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(log.length), fc.boolean(), async (cut, isResync) => {
+        const store = new TurnStore(undefined, byHand);
+        const half = folded(log.slice(0, cut));
+        const whole = { turn_id: half.turn_id, last_seq: half.seq, message: half };
+        // A viewer that was ahead is told to forget; one that is new begins with a snapshot.
+        if (isResync) for (const event of log.slice(0, cut + 1)) store.take(event);
+        const first: Viewed = isResync ? { type: "resync", ...whole } : { type: "snapshot", ...whole };
+        store.take(first);
+        for (const event of log.slice(cut)) {
+          store.take(event);
+          store.take(event);
+        }
+        await Promise.resolve();
+        await Promise.resolve();
+        expect(shown(store)).toEqual(message);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
+test("what a later release adds keeps the places of the rest", () => {
+  const at = { turn_id: "t", timestamp: 1 };
+  const log = JSON.parse(
+    JSON.stringify([
+      { ...at, type: "hologram", seq: 1 },
+      { ...at, type: "block_start", seq: 2, block: 0, kind: "smell" },
+      { ...at, type: "block_start", seq: 3, block: 1, kind: "text" },
+      { ...at, type: "content_delta", seq: 4, block: 1, text: "hi" },
+    ]),
+  );
+  expect(folded(log).blocks).toEqual([{ kind: "unrecognised" }, { kind: "text", text: "hi", state: "open" }]);
+});
+
+test("characters that are kept are counted as the server counts them", () => {
+  const at = { turn_id: "t", timestamp: 1, block: 0 };
+  const log: Event[] = [
+    { ...at, type: "block_start", seq: 1, kind: "text" },
+    { ...at, type: "content_delta", seq: 2, text: "a😀中b" },
+    { ...at, type: "block_superseded", seq: 3, keep_chars: 2 },
+  ];
+  expect(folded(log).blocks[0]).toMatchObject({ text: "a😀" });
+});

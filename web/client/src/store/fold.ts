@@ -1,0 +1,327 @@
+// From events to the message: what `crates/engine/src/fold.rs` does, in TypeScript. `specs/vectors` holds logs with what they
+// fold to there; both folds are tested against them. R: T1, E1
+
+import type { Block, Event, Message } from "../api.ts";
+import { absorbCall, type CallBlock } from "./call.ts";
+import { defined } from "./defined.ts";
+
+/** What an event has changed. */
+export interface Change {
+  /** A block of the message, by its place; `undefined`: none. */
+  block?: number | undefined;
+  /** More than one block: the end of a step says of its calls whether the model is told. */
+  blocks?: readonly number[];
+}
+
+const NOTHING: Change = {};
+
+/** A message before its first event. */
+export function emptyMessage(): Message {
+  return {
+    seq: 0,
+    turn_id: "",
+    message_id: "",
+    agent: "",
+    mode: "",
+    input: [],
+    started_at: 0,
+    blocks: [],
+    step: 0,
+    model: "",
+    usage: {},
+    problems: [],
+  };
+}
+
+/**
+ * Takes the next event into the message. One that is in it already (its `seq` is not higher) changes nothing: the answer is
+ * `undefined` then.
+ */
+export function absorb(message: Message, event: Event): Change | undefined {
+  if (event.seq <= message.seq) return undefined;
+  message.seq = event.seq;
+  if (!isKnown(event)) return NOTHING;
+  if (event.type === "waiting") {
+    message.waiting = defined({ reason: event.reason, until: event.until });
+    return NOTHING;
+  }
+  delete message.waiting;
+  switch (event.type) {
+    case "stream_start":
+      message.turn_id = event.turn_id;
+      if (event.conversation_id != null) message.conversation_id = event.conversation_id;
+      else delete message.conversation_id;
+      message.message_id = event.message_id;
+      message.agent = event.agent;
+      message.mode = event.mode;
+      message.input = event.input;
+      message.started_at = event.timestamp;
+      return NOTHING;
+    case "step_start":
+      message.step = event.step ?? message.step;
+      message.model = event.model;
+      return NOTHING;
+    case "step_end":
+      return endStep(message, event);
+    case "block_start":
+      return place(message, event.block, opened(message, event));
+    case "user_message":
+      return place(
+        message,
+        event.block,
+        defined<Block>({ kind: "user_message", id: event.id, input: event.input }),
+      );
+    case "problem":
+      message.problems.push(
+        defined<Message["problems"][number]>({
+          code: event.code,
+          excerpt: event.excerpt ?? "",
+          remedy: event.remedy,
+          tool_id: event.tool_id,
+        }),
+      );
+      return NOTHING;
+    case "session_stats":
+      message.stats = defined<NonNullable<Message["stats"]>>({
+        steps: event.steps,
+        calls: event.calls,
+        usage: event.usage,
+        wall_ms: event.wall_ms,
+        first_content_ms: event.first_content_ms,
+        saved_by_eager_ms: event.saved_by_eager_ms,
+        segments: event.segments,
+      });
+      return NOTHING;
+    case "error":
+      message.error = faultOf(event);
+      return NOTHING;
+    case "stream_end":
+      message.status = event.status;
+      message.ended_at = event.timestamp;
+      return NOTHING;
+    case "tool_use":
+      return openCall(message, event);
+    case "content_delta":
+    case "thinking":
+    case "citation":
+    case "audio_delta":
+    case "block_end":
+    case "block_superseded":
+      return absorbInto(message, event);
+    case "turn_resumed":
+      return NOTHING;
+    default: {
+      const at = placeOfCall(message, event.tool_id);
+      const call = at === undefined ? undefined : message.blocks[at];
+      if (call?.kind === "tool_call") absorbCall(call, event);
+      return { block: at };
+    }
+  }
+}
+
+/** Types of this release; others are of a later one, and change nothing. */
+const KNOWN: { readonly [T in Event["type"]]: true } = {
+  stream_start: true,
+  step_start: true,
+  step_end: true,
+  block_start: true,
+  block_end: true,
+  content_delta: true,
+  thinking: true,
+  citation: true,
+  tool_use: true,
+  tool_input_delta: true,
+  tool_input_reset: true,
+  tool_input: true,
+  approval_request: true,
+  approval_resolved: true,
+  tool_redefined: true,
+  tool_start: true,
+  tool_progress: true,
+  tool_result: true,
+  audio_delta: true,
+  user_message: true,
+  waiting: true,
+  problem: true,
+  session_stats: true,
+  error: true,
+  turn_resumed: true,
+  block_superseded: true,
+  stream_end: true,
+};
+
+function isKnown(event: Event): boolean {
+  return Object.hasOwn(KNOWN, event.type);
+}
+
+type Of<T extends Event["type"]> = Extract<Event, { type: T }>;
+
+/** Finish reasons after which what the model has said counts. */
+const COMMITS: ReadonlySet<string | undefined> = new Set(["stop", "tool_calls", "pause"]);
+
+function endStep(message: Message, event: Of<"step_end">): Change {
+  if (event.usage) addUsage(message, event.usage);
+  // Now it is known whether early results count.
+  const told = (COMMITS.has(event.finish) && message.error === undefined) || message.stopped === true;
+  const step = event.step ?? message.step;
+  const blocks: number[] = [];
+  message.blocks.forEach((block, at) => {
+    if (block.kind !== "tool_call" || block.step !== step) return;
+    if (block.seen_by_model !== undefined || !isFinal(block.status)) return;
+    block.seen_by_model = told;
+    blocks.push(at);
+  });
+  return { blocks };
+}
+
+function addUsage(message: Message, step: Message["usage"]): void {
+  for (const name of ["input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens"] as const) {
+    const tokens = step[name];
+    if (tokens != null) message.usage[name] = (message.usage[name] ?? 0) + tokens;
+  }
+}
+
+/** Whether no further event will change a call. */
+export function isFinal(status: CallBlock["status"]): boolean {
+  return (
+    status !== undefined &&
+    status !== "preparing" &&
+    status !== "queued" &&
+    status !== "awaiting_approval" &&
+    status !== "running"
+  );
+}
+
+/** Places are dense, so this appends; a gap can only come from another log. */
+function place(message: Message, at: number | undefined, block: Block): Change {
+  if (at !== undefined && at !== null && at < message.blocks.length) {
+    message.blocks[at] = block;
+    return { block: at };
+  }
+  message.blocks.push(block);
+  return { block: message.blocks.length - 1 };
+}
+
+function opened(message: Message, start: Of<"block_start">): Block {
+  switch (start.kind) {
+    case "text":
+      return defined<Block>({ kind: "text", text: "", state: "open", code: start.code });
+    case "thinking":
+      return { kind: "thinking", text: "", state: "open" };
+    case "audio":
+      return { kind: "audio", data: [], transcript: "", state: "open" };
+    case "image":
+      return defined<Block>({
+        kind: "image",
+        media_type: start.media_type ?? "",
+        data: start.data,
+        file_id: start.file_id,
+        bytes: start.bytes,
+      });
+    case "notice":
+      if (start.code === "stopped") message.stopped = true;
+      return { kind: "notice", code: start.code ?? "", text: start.text ?? "" };
+    case "error":
+      return { kind: "error", ...faultOf(start) };
+    default:
+      // Of a later release. It keeps the places of the others right.
+      return { kind: "unrecognised" };
+  }
+}
+
+type FaultFields = Partial<NonNullable<Message["error"]>>;
+
+function faultOf({ code, what, why, remedy, retryable }: FaultFields): NonNullable<Message["error"]> {
+  return {
+    code: code ?? "",
+    what: what ?? "",
+    why: why ?? "",
+    remedy: remedy ?? "",
+    retryable: retryable ?? false,
+  };
+}
+
+function openCall(message: Message, event: Of<"tool_use">): Change {
+  const blocks: number[] = [];
+  const old = placeOfCall(message, event.supersedes);
+  const superseded = old === undefined ? undefined : message.blocks[old];
+  if (old !== undefined && superseded?.kind === "tool_call") {
+    superseded.seen_by_model = false;
+    blocks.push(old);
+  }
+  const call = defined<CallBlock>({
+    kind: "tool_call",
+    tool_id: event.tool_id,
+    step: event.step ?? message.step,
+    tool_name: event.tool_name,
+    title: event.title ?? "",
+    source: event.source ?? "",
+    effect: event.effect,
+    status: event.status,
+    input_summary: event.input_summary ?? "",
+    input_text: "",
+    early: false,
+    attempts: 0,
+    output: "",
+    output_summary: "",
+  });
+  return { ...place(message, event.block, call), blocks };
+}
+
+function placeOfCall(message: Message, id: string | undefined): number | undefined {
+  if (id == null) return undefined;
+  const at = message.blocks.findLastIndex((block) => block.kind === "tool_call" && block.tool_id === id);
+  return at < 0 ? undefined : at;
+}
+
+type OfBlock = Of<
+  "content_delta" | "thinking" | "citation" | "audio_delta" | "block_end" | "block_superseded"
+>;
+
+function absorbInto(message: Message, event: OfBlock): Change {
+  const at = event.block;
+  const block = at === undefined ? undefined : message.blocks[at];
+  if (block === undefined) return NOTHING;
+  if (block.kind === "text" && event.type === "content_delta") block.text += event.text;
+  else if (block.kind === "thinking" && event.type === "thinking") block.text += event.text;
+  else if (block.kind === "text" && event.type === "citation") {
+    block.citations = [...(block.citations ?? []), event.source];
+  } else if (block.kind === "audio") absorbSound(block, event);
+  else if (block.kind === "text" || block.kind === "thinking") {
+    if (event.type === "block_end") block.state = "closed";
+    if (event.type === "block_superseded") block.text = firstChars(block.text, event.keep_chars);
+  }
+  return { block: at };
+}
+
+function absorbSound(block: Extract<Block, { kind: "audio" }>, event: OfBlock): void {
+  switch (event.type) {
+    case "audio_delta":
+      block.data.push(event.data);
+      block.transcript += event.transcript ?? "";
+      if (block.format === undefined && event.format != null) block.format = event.format;
+      if (block.sample_rate === undefined && event.sample_rate != null) block.sample_rate = event.sample_rate;
+      return;
+    case "block_end":
+      block.state = "closed";
+      return;
+    case "block_superseded":
+      // A sound cannot be cut by characters: it stays, or it goes.
+      if (event.keep_chars === 0) {
+        block.data = [];
+        block.transcript = "";
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+/** Characters are Unicode scalar values, as on the server. */
+function firstChars(text: string, count: number): string {
+  let at = 0;
+  for (let chars = 0; chars < count && at < text.length; chars += 1) {
+    at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return text.slice(0, at);
+}

@@ -1,0 +1,91 @@
+// `throughline serve` in a folder of its own, with the demo model or one whose replies a test writes.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const PROGRAM = process.env.THROUGHLINE_BIN;
+
+export class Server {
+  readonly #folder = mkdtempSync(join(tmpdir(), "throughline-page-"));
+  #child: ChildProcess | undefined;
+  #mock: ChildProcess | undefined;
+  #model = ["--model", "demo", "--demo-tools"];
+  #port = 0;
+  /** What it printed last: a link that signs one browser in. */
+  link = "";
+
+  /** `script`: what the model says, as `throughline mock` takes it. */
+  static async start(script?: string): Promise<Server> {
+    const server = new Server();
+    if (script !== undefined) await server.#mocked(script);
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** Starts it; again on the same port. */
+  async start(): Promise<void> {
+    const words = ["serve", "--listen", `127.0.0.1:${this.#port}`, ...this.#model];
+    const started = await this.#spawn(words, /http:\S+#sign-in=\S+(?=[\s\S]*\/docs\n$)/);
+    this.#child = started.child;
+    this.link = started.found;
+    this.#port = Number(new URL(this.link).port);
+  }
+
+  async #mocked(script: string): Promise<void> {
+    const file = join(this.#folder, "script.toml");
+    writeFileSync(file, script);
+    const { child, found } = await this.#spawn(["mock", "--script", file], /http:\S+\/v1(?=\n)/);
+    this.#mock = child;
+    this.#model = ["--base-url", found, "--api", "openai-chat", "--model", "mock", "--demo-tools"];
+  }
+
+  /** A program of ours, and what it says that was waited for. */
+  async #spawn(words: string[], awaited: RegExp): Promise<{ child: ChildProcess; found: string }> {
+    if (PROGRAM === undefined)
+      throw new Error("THROUGHLINE_BIN names no program: cargo xtask test --only page");
+    const env = {
+      PATH: process.env.PATH,
+      HOME: this.#folder,
+      LC_ALL: "C.UTF-8",
+      THROUGHLINE_DATA: join(this.#folder, "data"),
+    };
+    const child = spawn(PROGRAM, words, { cwd: this.#folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    const found = await new Promise<string>((resolve, reject) => {
+      const hear = (bytes: Buffer): void => {
+        said += bytes.toString();
+        const match = awaited.exec(said)?.[0];
+        if (match !== undefined) resolve(match);
+      };
+      child.stdout?.on("data", hear);
+      child.stderr?.on("data", hear);
+      child.once("exit", (code) => reject(new Error(`${words[0]} ended with ${code}: ${said}`)));
+    });
+    return { child, found };
+  }
+
+  /** As a crash would. */
+  async kill(): Promise<void> {
+    await killed(this.#child);
+  }
+
+  /** Ends it, and forgets what it kept. */
+  async stop(): Promise<void> {
+    await killed(this.#child);
+    await killed(this.#mock);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+async function killed(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await ended;
+}

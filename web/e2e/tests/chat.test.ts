@@ -1,0 +1,423 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Kind, Visitor } from "../browser.ts";
+import { Server } from "../server.ts";
+
+let server: Server;
+const visitors: Visitor[] = [];
+/** Servers of single tests, which end them as they like. */
+const owned: Server[] = [];
+
+beforeAll(async () => {
+  server = await Server.start();
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const visitor of visitors.splice(0)) {
+    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    expect(
+      [...visitor.hosts].filter((host) => host !== "" && !host.startsWith("127.0.0.1")),
+      "other hosts",
+    ).toEqual([]);
+    await visitor.leave();
+  }
+});
+afterEach(async () => {
+  for (const one of owned.splice(0)) await one.stop();
+});
+
+async function ownServer(script?: string): Promise<Server> {
+  const own = await Server.start(script);
+  owned.push(own);
+  return own;
+}
+
+/** Somebody who has a key already. */
+async function visitor(kind: Kind = {}): Promise<Visitor> {
+  const somebody = await Visitor.come(kind);
+  visitors.push(somebody);
+  await somebody.page.goto(`${server.url}/#token=${await key()}`);
+  await somebody.page.locator("textarea").waitFor();
+  return somebody;
+}
+
+let made: string | undefined;
+/** The key that the printed link is good for, once. */
+async function key(): Promise<string> {
+  if (made === undefined) {
+    const ticket = server.link.split("#sign-in=")[1];
+    const response = await fetch(`${server.url}/v1/sign-in`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ticket }),
+    });
+    const answer: { key?: string } = await response.json();
+    made = answer.key ?? "";
+  }
+  return made;
+}
+
+// R: D1, R4
+test("one click on the printed link opens the page, and no key is left in the address", async () => {
+  const own = await ownServer();
+  const somebody = await Visitor.come();
+  visitors.push(somebody);
+  const { page } = somebody;
+  await page.goto(own.link);
+  await page.locator("textarea").waitFor();
+  expect(page.url()).toBe(`${own.url}/`);
+  expect(await page.evaluate("history.length")).toBeLessThanOrEqual(2);
+  await page.reload();
+  await page.locator("textarea").waitFor();
+  await page.evaluate("localStorage.clear()");
+  await page.goto(own.link);
+  await page.reload();
+  await page.getByText("Who are you?").waitFor();
+  await somebody.picture("sign-in");
+});
+
+// R: O4, T1, U1
+test("a first visitor asks with one click, and one message answers with its calls in it", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.picture("first-run");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: /Compare the weather/ }).click();
+  await page.locator(".card").first().waitFor();
+  await somebody.settled();
+  expect(await page.getByRole("article", { name: "Assistant message" }).count()).toBe(1);
+  const group = page.getByRole("button", { name: /3 tools finished/ });
+  await group.click();
+  expect(await somebody.cards()).toEqual(Array(3).fill("demo.weather success"));
+  await page.locator(".card-head").first().click();
+  await page
+    .getByText(/Output/i)
+    .first()
+    .waitFor();
+  await somebody.picture("weather");
+  expect(await somebody.violations()).toEqual([]);
+  expect(new URL(page.url()).pathname).toMatch(/^\/c\//);
+});
+
+// R: A2
+test("a question is answered with one key, and the tool runs", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const question = page.getByRole("group", { name: /wants to run/ });
+  await question.waitFor();
+  expect(await page.title()).toContain("needs you");
+  await somebody.picture("approval");
+  expect(await somebody.violations()).toEqual([]);
+  // While it is typed into, a letter is a letter.
+  await page.locator("textarea").first().press("a");
+  expect(await question.count()).toBe(1);
+  await page.locator("textarea").first().fill("");
+  await page.keyboard.press("F6");
+  await page.keyboard.press("a");
+  await somebody.settled();
+  expect(await somebody.cards()).toEqual(["time.now success", "demo.calendar success"]);
+});
+
+// R: A2
+test("a denial with its reason reaches the model", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  await page.getByRole("group", { name: /wants to run/ }).waitFor();
+  await page.keyboard.press("F6");
+  await page.keyboard.press("d");
+  await page.getByRole("textbox", { name: /Why/ }).fill("not on a Monday");
+  await page.keyboard.press("Enter");
+  await somebody.settled();
+  expect(await somebody.cards()).toEqual(["time.now success", "demo.calendar denied"]);
+  await page
+    .getByText(/not on a Monday/)
+    .first()
+    .waitFor();
+  await somebody.picture("denied");
+});
+
+// R: A2
+test("arguments are edited before they run", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  await page.getByRole("button", { name: "Edit first" }).click();
+  const field = page.getByRole("textbox", { name: "Arguments" });
+  await field.fill((await field.inputValue()).replace("Meeting", "Breakfast"));
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await somebody.settled();
+  await page.locator(".part[data-kind=text]").filter({ hasText: "Breakfast" }).waitFor();
+  expect((await somebody.cards()).at(-1)).toBe("demo.calendar success");
+});
+
+// R: S2
+test("a reload in mid-reply loses and doubles nothing", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Count slowly to 20");
+  await page.locator(".part[data-kind=text]").first().waitFor();
+  await page.waitForFunction("location.pathname.startsWith('/c/')");
+  await page.reload();
+  await page.locator("article[aria-busy=true]").waitFor();
+  await somebody.settled();
+  const live = await page.locator(".part[data-kind=text]").allInnerTexts();
+  await page.reload();
+  await page.locator(".part[data-kind=text]").first().waitFor();
+  expect(await page.locator(".part[data-kind=text]").allInnerTexts()).toEqual(live);
+  for (let n = 1; n <= 20; n += 1)
+    expect(live.join(" ").match(new RegExp(`\\b${n}\\b`, "g"))?.length).toBe(1);
+});
+
+// R: T8
+test("Esc stops, and what was there stays", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Count slowly to 20");
+  await page.locator(".part[data-kind=text]").filter({ hasText: /\b3\b/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await somebody.settled();
+  const text = (await page.locator(".part[data-kind=text]").allInnerTexts()).join(" ");
+  expect(text).toMatch(/\b3\b/);
+  expect(text).not.toMatch(/\b20\b/);
+  await page.getByRole("button", { name: "Send" }).waitFor();
+});
+
+// R: T14
+test("what is said in mid-turn is taken in, or begins the next turn", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Count slowly to 20");
+  await page.locator(".part[data-kind=text]").first().waitFor();
+  await page.locator("textarea").first().fill("What time is it?");
+  await page.keyboard.press("Alt+Enter");
+  await page.getByText("asked after this turn").waitFor();
+  await somebody.picture("queued");
+  await page.getByRole("article", { name: "Your message" }).nth(1).waitFor({ timeout: 40_000 });
+  await somebody.settled();
+  expect(await somebody.cards()).toEqual(["time.now success"]);
+});
+
+// R: U2
+test("the avatar acts in mid-reply, and what is only shown again moves nothing", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  const face = (name: string) => page.getByRole("img", { name: `Twine: ${name}`, exact: true });
+  await face("neutral").waitFor();
+  await page.getByRole("button", { name: /Wink at me/ }).click();
+  await face("wink").waitFor();
+  // It is not at its end: the face came in the middle of the message.
+  expect(await page.locator("article[aria-busy=true]").count()).toBe(1);
+  await somebody.settled();
+  expect(await somebody.cards()).toEqual(["live2d.expression success"]);
+  await page.getByText("The avatar says: done.").first().waitFor();
+  await somebody.picture("avatar");
+  expect(await somebody.violations()).toEqual([]);
+  await page.reload();
+  await page.locator(".card").waitFor();
+  await face("neutral").waitFor();
+  const faces = page.getByRole("list", { name: "Expressions" });
+  expect(await faces.getByRole("button", { pressed: true }).allInnerTexts()).toEqual(["neutral"]);
+  // Unless somebody wants to see it again.
+  await page.locator(".card-head").click();
+  await page.getByRole("button", { name: "Replay" }).click();
+  await face("wink").waitFor();
+});
+
+// R: S4
+test("an edit is another branch, and both can be gone to", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("What time is it?");
+  await page.locator(".card").waitFor();
+  await somebody.settled();
+  await page.getByRole("button", { name: "Edit" }).first().click();
+  await page.getByRole("textbox", { name: "Your message" }).fill("Smile at me");
+  await page.getByRole("button", { name: "Ask again" }).click();
+  await page.getByText("2 of 2").waitFor({ timeout: 30_000 });
+  expect((await somebody.cards()).join()).toContain("live2d.");
+  await page.getByRole("button", { name: "Answer before" }).click();
+  await page.getByText("1 of 2").waitFor();
+  expect(await somebody.cards()).toEqual(["time.now success"]);
+});
+
+// R: S4
+test("conversations are listed, found, renamed and deleted", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Hello, you zebra");
+  await somebody.settled();
+  await page.getByRole("button", { name: "Conversations" }).click();
+  await page.getByRole("searchbox").fill("zebra");
+  const row = page.locator("dialog li").filter({ hasText: "zebra" });
+  await row.waitFor();
+  await page.waitForFunction("document.querySelectorAll('dialog li').length === 1");
+  await somebody.picture("conversations");
+  expect(await somebody.violations()).toEqual([]);
+  await row.hover();
+  await row.getByRole("button", { name: /Rename/ }).click();
+  await page.locator("dialog form input").fill("Stripes");
+  await page.keyboard.press("Enter");
+  await page.locator("dialog li").filter({ hasText: "Stripes" }).hover();
+  await page.getByRole("button", { name: /Delete: Stripes/ }).click();
+  await page.getByRole("button", { name: /Really delete/ }).click();
+  await page.getByText("Nothing is found.").waitFor();
+});
+
+// R: S2
+test("a server that is killed and comes back goes on with the same message", async () => {
+  const own = await ownServer();
+  const somebody = await Visitor.come();
+  visitors.push(somebody);
+  const { page } = somebody;
+  await page.goto(own.link);
+  await somebody.say("Count slowly to 20");
+  await page.locator(".part[data-kind=text]").filter({ hasText: /\b2\b/ }).waitFor();
+  await own.kill();
+  await page.getByText("Reconnecting; nothing is lost").waitFor();
+  await somebody.picture("reconnecting");
+  await own.start();
+  await somebody.settled();
+  expect(await page.getByRole("article", { name: "Assistant message" }).count()).toBe(1);
+  await page
+    .locator(".part[data-kind=text]")
+    .filter({ hasText: /\b20\b/ })
+    .waitFor();
+});
+
+// R: U6
+test("language and theme are chosen, hold at once and stay", async () => {
+  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark" });
+  const { page } = somebody;
+  await page.getByRole("heading", { name: "问一件需要工具的事" }).waitFor();
+  expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
+  await somebody.picture("first-run-zh-dark");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "设置" }).click();
+  await page.getByLabel("语言").selectOption("en");
+  await page.getByLabel("Theme").selectOption("light");
+  await page.reload();
+  await page.getByRole("heading", { name: "Ask for something that needs tools" }).waitFor();
+  expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("light");
+});
+
+// R: U6
+test("on a phone everything is there, and nothing is wider than the screen", async () => {
+  const somebody = await visitor({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
+  const { page } = somebody;
+  await somebody.say("明天早上九点在日历里加一个会议");
+  await page.getByRole("button", { name: /^批准/ }).waitFor();
+  await somebody.picture("phone-approval");
+  expect(await somebody.violations()).toEqual([]);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
+  await page.getByRole("button", { name: /^批准/ }).click();
+  await somebody.settled();
+  await somebody.picture("phone");
+  const wide = await page.evaluate(
+    "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
+  );
+  expect(wide).toEqual([]);
+});
+
+// R: T12
+test("a picture goes along with a question", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  const png =
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP8z8DAwMDAxAADCBYAG3ECAcK9bJUAAAAASUVORK5CYII=";
+  await page.locator("input[type=file]").setInputFiles({
+    name: "dot.png",
+    mimeType: "image/png",
+    buffer: Buffer.from(png, "base64"),
+  });
+  // It is said at once: the picture may still be on its way.
+  await somebody.say("What is in this picture?");
+  await somebody.settled();
+  await page.getByRole("img", { name: "Picture" }).first().waitFor();
+});
+
+// R: T3
+test("a model without tools is said to be one, and text mode is one click away", async () => {
+  const own = await ownServer(
+    'rules = [{ times = 1, then = { refuse_tools = "ollama" } }, { then = [{ say = "Without tools I say this." }] }]',
+  );
+  const somebody = await Visitor.come();
+  visitors.push(somebody);
+  const { page } = somebody;
+  await page.goto(own.link);
+  await somebody.say("Hello");
+  await page.getByRole("button", { name: "Switch to text" }).waitFor();
+  await somebody.picture("error");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "Switch to text" }).click();
+  await page.getByText("Without tools I say this.").first().waitFor();
+  expect(await page.getByRole("radio", { name: "text" }).isChecked()).toBe(true);
+});
+
+// R: R4
+test("a browser whose key is revoked is out at once", async () => {
+  const own = await ownServer();
+  const somebody = await Visitor.come();
+  visitors.push(somebody);
+  const { page } = somebody;
+  await page.goto(own.link);
+  await somebody.say("Count slowly to 20");
+  await page.locator(".part[data-kind=text]").first().waitFor();
+  const key = String(await page.evaluate("localStorage.getItem('throughline.key')"));
+  const revoked = await fetch(`${own.url}/v1/keys/${key.split("_")[1]}`, {
+    method: "DELETE",
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(revoked.status).toBe(204);
+  await page.getByText("Who are you?").waitFor();
+  expect(await page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
+});
+
+// R: A4, S2
+test("a question survives a reload, and another tab may answer it", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  await page.getByRole("group", { name: /wants to run/ }).waitFor();
+  await page.reload();
+  await page.getByRole("group", { name: /wants to run/ }).waitFor();
+  const other = await somebody.tab();
+  await other.goto(page.url());
+  await other.getByRole("button", { name: /^Approve/ }).click();
+  await somebody.settled();
+  expect(await somebody.cards()).toEqual(["time.now success", "demo.calendar success"]);
+  await other.locator("article[aria-busy=true]").waitFor({ state: "detached" });
+  expect(await other.locator(".card").count()).toBe(2);
+});
+
+// R: T8
+test("stopped at a question, the call is settled and never runs", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  await page.getByRole("group", { name: /wants to run/ }).waitFor();
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await somebody.settled();
+  expect(await page.getByRole("group", { name: /wants to run/ }).count()).toBe(0);
+  expect((await somebody.cards()).at(-1)).toMatch(/demo.calendar (cancelled|not_started)/);
+});
+
+// R: U6
+test("the whole answer can be gone through with the keyboard alone", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await somebody.say("What time is it?");
+  await page.locator(".card").waitFor();
+  await somebody.settled();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Alt+ArrowDown");
+  const focused = () => page.evaluate("document.activeElement.getAttribute('data-kind')");
+  expect(await focused()).toBe("text");
+  await page.keyboard.press("Alt+ArrowDown");
+  expect(await focused()).toBe("tool_call");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: /time.now/, expanded: true }).waitFor();
+  await page.keyboard.press("/");
+  expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
+});

@@ -1,0 +1,234 @@
+import { readFileSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Kind, Visitor } from "../browser.ts";
+import { Server } from "../server.ts";
+
+let server: Server;
+let key: string;
+const visitors: Visitor[] = [];
+
+/** What was asked: three calls of one tool, one that fails, one that waits for somebody. */
+const PROMPTS = ["Compare the weather in Paris, London and Tokyo", "Call a tool that fails"];
+
+beforeAll(async () => {
+  server = await Server.start();
+  const first = await Visitor.come();
+  await first.page.goto(server.link);
+  for (const prompt of PROMPTS) {
+    await first.page.getByRole("link", { name: "New conversation" }).click();
+    await first.say(prompt);
+    await first.page.locator(".card, .calls").first().waitFor();
+    await first.settled();
+  }
+  key = String(await first.page.evaluate("localStorage.getItem('throughline.key')"));
+  await first.leave();
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const visitor of visitors.splice(0)) {
+    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    await visitor.leave();
+  }
+});
+
+async function visitor(path: string, kind: Kind = {}): Promise<Visitor> {
+  const somebody = await Visitor.come(kind);
+  visitors.push(somebody);
+  await somebody.page.goto(`${server.url}${path}#token=${key}`);
+  await somebody.page.locator("[data-row]").first().waitFor();
+  return somebody;
+}
+
+/** The tools in the list, each with its state. */
+async function rows(somebody: Visitor): Promise<string[]> {
+  return await somebody.page
+    .locator("[data-row]")
+    .evaluateAll((rows) =>
+      rows.map((row) => `${row.querySelector("a")?.textContent} ${row.querySelector(".pill")?.textContent}`),
+    );
+}
+
+// R: U5
+test("calls of the chat are listed, newest first, filtered, and the address keeps what is looked for", async () => {
+  const somebody = await visitor("/history");
+  const { page } = somebody;
+  const all = await rows(somebody);
+  expect(all.slice(-3)).toEqual(Array(3).fill("demo.weather Done"));
+  expect(all[0]).toMatch(/Failed$/);
+  await somebody.picture("history");
+  expect(await somebody.violations()).toEqual([]);
+
+  await page.getByRole("button", { name: /^Failed/ }).click();
+  await expect.poll(() => rows(somebody)).toEqual(all.filter((row) => row.endsWith("Failed")));
+  await page.getByRole("button", { name: /^All/ }).click();
+  await page.getByRole("searchbox").fill("tokyo");
+  await expect.poll(() => rows(somebody)).toEqual(["demo.weather Done"]);
+  await page.reload();
+  await expect.poll(() => rows(somebody)).toEqual(["demo.weather Done"]);
+  expect(await page.getByRole("searchbox").inputValue()).toBe("tokyo");
+  await page.getByRole("searchbox").fill("no such thing");
+  await page.getByText("No call matches.").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await expect.poll(() => rows(somebody)).toEqual(all);
+  await page.getByLabel("Tool", { exact: true }).selectOption("demo.weather");
+  await expect.poll(() => rows(somebody)).toEqual(Array(3).fill("demo.weather Done"));
+});
+
+// R: S4, U5
+test("details say what happened, what the model saw, and where the turn's time went, to the millisecond", async () => {
+  const somebody = await visitor("/history?tool=demo.weather");
+  const { page } = somebody;
+  await page.locator("[data-row] a").first().focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  const detail = page.getByRole("region", { name: "Details of the call" });
+  await detail.getByText("Arguments complete").waitFor();
+  await detail.getByText("Seen by the model as").waitFor();
+  const waterfall = detail.locator(".waterfall");
+  await waterfall.waitFor();
+  const ms = (place: string) =>
+    waterfall
+      .locator(place)
+      .evaluateAll((cells) => cells.reduce((sum, cell) => sum + Number(cell.getAttribute("data-ms")), 0));
+  const id = new URL(page.url()).searchParams.get("call") ?? "";
+  const answer = await fetch(`${server.url}/v1/turns/${id.slice(0, id.lastIndexOf("."))}/waterfall`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  const { wall_ms }: { wall_ms?: number } = await answer.json();
+  expect(wall_ms).toBeGreaterThan(0);
+  expect(await ms("tbody [data-ms]")).toBe(wall_ms);
+  expect(await ms("tfoot [data-ms]")).toBe(wall_ms);
+  await somebody.picture("history-detail");
+  await waterfall.scrollIntoViewIfNeeded();
+  await somebody.picture("history-waterfall");
+  expect(await somebody.violations()).toEqual([]);
+
+  await detail.getByRole("button", { name: "Run again" }).click();
+  await detail.getByRole("heading", { name: /^Run again ·/ }).waitFor();
+  await detail.getByRole("button", { name: "Only this: Turn" }).click();
+  await page.getByRole("button", { name: "No longer only: One turn" }).waitFor();
+  await detail.getByRole("link", { name: "Close" }).click();
+  await detail.waitFor({ state: "detached" });
+  await page.goBack();
+  await detail.waitFor();
+});
+
+// R: U5
+test("a call that waits for somebody is seen to go on, and its conversation is one click away", async () => {
+  const somebody = await visitor("/history");
+  const { page } = somebody;
+  const chat = await somebody.tab();
+  await chat.goto(`${server.url}/`);
+  await chat.locator("textarea").fill("Put a meeting into my calendar tomorrow at 9");
+  await chat.keyboard.press("Enter");
+  await chat.getByRole("button", { name: /^Approve/ }).waitFor();
+  await page.bringToFront();
+  await page.getByRole("button", { name: "Refresh" }).click();
+  await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Needs you");
+  await page.getByRole("link", { name: "demo.calendar" }).click();
+  await page
+    .getByRole("region", { name: "Details of the call" })
+    .getByText("Asks", { exact: true })
+    .waitFor();
+  await somebody.picture("history-waiting");
+  expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
+  expect(await somebody.violations()).toEqual([]);
+  await chat.getByRole("button", { name: /^Approve/ }).click();
+  await page.bringToFront();
+  await expect.poll(async () => (await rows(somebody))[0], { timeout: 15_000 }).toBe("demo.calendar Done");
+  await page.getByText("Ended · Done").waitFor();
+  // It changes something: what it would do is looked at first.
+  expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
+  await page.getByRole("link", { name: "Try other arguments" }).click();
+  await expect.poll(() => new URL(page.url()).pathname).toBe("/tester");
+  await expect
+    .poll(() => page.locator("main input").evaluateAll((all) => all.map((one) => one.getAttribute("value"))))
+    .toContain("Meeting");
+  await page.goBack();
+  await page.getByRole("link", { name: "Open the conversation" }).click();
+  await page.locator(".card").first().waitFor();
+});
+
+// R: U6
+test("of a thousand calls only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
+  const somebody = await visitor("/history");
+  const { page } = somebody;
+  const rows = Array.from({ length: 1_000 }, (_, n) => ({
+    tool_id: `turn_1.${n}`,
+    turn_id: "turn_1",
+    step: 1,
+    tool_name: `tool.number_${n}`,
+    source: "demo",
+    effect: "read",
+    status: "success",
+    arguments: "{}",
+    started_at: 1_000_000 - n,
+  }));
+  await page.route("**/v1/history/calls?*", async (route) => {
+    const said = new URL(route.request().url()).searchParams;
+    const from = Number(said.get("cursor") ?? 0);
+    const to = from + Number(said.get("limit"));
+    const next = to < rows.length ? { next: String(to) } : {};
+    await route.fulfill({ json: { items: rows.slice(from, to), ...next } });
+  });
+  await page.getByRole("button", { name: "Refresh" }).click();
+  await page.getByRole("link", { name: "tool.number_0", exact: true }).waitFor();
+  await expect
+    .poll(
+      async () => {
+        await page.locator(".history").hover();
+        await page.mouse.wheel(0, 4_000);
+        return await page.getByRole("link", { name: "tool.number_999", exact: true }).count();
+      },
+      { timeout: 30_000 },
+    )
+    .toBe(1);
+  expect(await page.locator("[data-row]").count()).toBeLessThan(60);
+  await somebody.picture("history-thousand");
+  await page.getByText("Loading more…").waitFor({ state: "detached" });
+});
+
+// R: S4
+test("an export holds what is filtered, and nothing else", async () => {
+  const somebody = await visitor("/history?tool=demo.weather");
+  const { page } = somebody;
+  const take = async (name: string): Promise<string[]> => {
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name }).click();
+    return readFileSync(await (await download).path(), "utf8")
+      .trim()
+      .split(/\r?\n/);
+  };
+  const lines = await take("Export JSONL");
+  expect(lines.map((line) => JSON.parse(line).tool_name)).toEqual(Array(3).fill("demo.weather"));
+  const table = await take("Export CSV");
+  expect(table.length).toBe(4);
+  expect(table[0]).toContain("tool_name");
+});
+
+// R: U6
+test("in Chinese, in the dark and on a phone everything is there", async () => {
+  const somebody = await visitor("/history", {
+    locale: "zh-CN",
+    colorScheme: "dark",
+    width: 360,
+    height: 740,
+  });
+  const { page } = somebody;
+  const overflow = () => page.evaluate("document.documentElement.scrollWidth");
+  await somebody.picture("history-phone");
+  expect(await somebody.violations()).toEqual([]);
+  expect(await overflow()).toBeLessThanOrEqual(360);
+  await page.locator("[data-row]").first().click();
+  await page.getByRole("region", { name: "调用详情" }).locator(".waterfall").waitFor();
+  await somebody.picture("history-phone-detail");
+  expect(await somebody.violations()).toEqual([]);
+  expect(await overflow()).toBeLessThanOrEqual(360);
+  await page.keyboard.press("Escape");
+  await page.locator("[data-row] a:focus").waitFor();
+  await page.setViewportSize({ width: 1280, height: 860 });
+  await page.locator("[data-row]").first().click();
+  await page.locator(".waterfall").waitFor();
+  await somebody.picture("history-zh-dark");
+  expect(await somebody.violations()).toEqual([]);
+});

@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Kind, Visitor } from "../browser.ts";
+import { Server } from "../server.ts";
+
+let server: Server;
+let key = "";
+const visitors: Visitor[] = [];
+
+beforeAll(async () => {
+  server = await Server.start();
+  const response = await fetch(`${server.url}/v1/sign-in`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ticket: server.link.split("#sign-in=")[1] }),
+  });
+  const answer: { key?: string } = await response.json();
+  key = answer.key ?? "";
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const visitor of visitors.splice(0)) {
+    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    await visitor.leave();
+  }
+});
+
+/** Somebody who has a key already, at the tester. */
+async function visitor(kind: Kind = {}): Promise<Visitor> {
+  const somebody = await Visitor.come(kind);
+  visitors.push(somebody);
+  await somebody.page.goto(`${server.url}/#token=${key}`);
+  await somebody.page.locator(`a[href="/tester"]`).click();
+  await somebody.page.locator(".tool-row").first().waitFor();
+  return somebody;
+}
+
+// R: U3
+test("tools are found, tried, told and read out of a text", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  const panel = (name: RegExp) => page.getByRole("region", { name });
+  await page.getByRole("searchbox").fill("weather");
+  await page.waitForFunction("document.querySelectorAll('.tool-row').length === 1");
+  await page.getByRole("button", { name: /demo\.weather/ }).click();
+  const run = panel(/Run a tool/);
+  await run.getByRole("button", { name: /^Run/ }).click();
+  await run.getByText("It must be given.").waitFor();
+  await run.getByLabel("city").fill("成都");
+  await run.getByText("would run").waitFor();
+  await page.keyboard.press("Control+Enter");
+  await run.getByText(/Done · \d+ m?s/).waitFor();
+  await run.getByText("temperature_c").waitFor();
+  await page.getByRole("searchbox").fill("");
+
+  const preview = panel(/preview/);
+  await preview.getByText(/<<<\[TOOL_REQUEST\]>>>/).waitFor();
+  await preview.getByRole("button", { name: "native" }).click();
+  await preview.getByText(/"demo_weather"/).waitFor();
+  await preview.getByRole("button", { name: "XML" }).click();
+  const told = await preview.locator("pre").innerText();
+  await preview.getByRole("button", { name: "Copy" }).click();
+  await preview.getByRole("button", { name: "Copied" }).waitFor();
+  expect(await page.evaluate("navigator.clipboard.readText()")).toBe(told);
+
+  const parse = panel(/Parse text/);
+  const call = `<<<[TOOL_REQUEST]>>>\ntool_name:「始」demo_calendar「末」,\ntitle:「始」早餐「末」,\nwhen:「始」明天「末」\n<<<[END_TOOL_REQUEST]>>>`;
+  await parse.getByRole("textbox").fill(`查一下🌦️\n${call}\n稍等`);
+  await parse.getByText("1 call found · 0 warnings").waitFor();
+  expect(await parse.locator("mark").innerText()).toBe(call);
+  await parse.getByText("would ask").waitFor();
+  await somebody.picture("tester");
+  expect(await somebody.violations()).toEqual([]);
+
+  await parse.getByRole("button", { name: "Play as a stream" }).click();
+  await parse.getByText("arriving", { exact: true }).waitFor();
+  await parse.getByRole("button", { name: "Pause" }).click();
+  await somebody.picture("tester-play");
+  expect(await somebody.violations()).toEqual([]);
+  await parse.getByRole("slider", { name: "Piece" }).fill("64");
+  const step = parse.getByRole("button", { name: "One piece" });
+  while (await step.isEnabled()) await step.click();
+  await parse.getByText("would ask").waitFor();
+  await parse.getByRole("button", { name: "Back to the text" }).click();
+
+  // What a text calls is tried with its arguments; what changes something is agreed to first.
+  await parse.getByRole("button", { name: "Try demo.calendar with these arguments" }).click();
+  expect(await run.getByLabel("title").inputValue()).toBe("早餐");
+  await run.getByRole("button", { name: /^Run/ }).click();
+  await run.getByRole("group", { name: /asks first/ }).waitFor();
+  await somebody.picture("tester-asks");
+  expect(await somebody.violations()).toEqual([]);
+  await run.getByRole("button", { name: "Run it", exact: true }).click();
+  await run.getByText(/^Done/).waitFor();
+});
+
+// R: U3
+test("an address fills the form in, and a tool that fails says so", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.goto(
+    `${server.url}/tester#tool=files.read&arguments=${encodeURIComponent('{"path":"no.txt","lines":3,"why":1}')}`,
+  );
+  await page.getByLabel("lines").waitFor();
+  expect(await page.getByLabel("path").inputValue()).toBe("no.txt");
+  expect(await page.getByLabel("lines").inputValue()).toBe("3");
+  await page.getByText("Also given, without a field: why").waitFor();
+  await page.getByRole("button", { name: /^Run/ }).click();
+  await page.getByRole("alert").getByText("invalid_arguments").waitFor();
+  await page.getByRole("button", { name: "JSON", exact: true }).click();
+  await page.getByRole("textbox", { name: "Arguments" }).fill('{"path":"no.txt"}');
+  await page.getByRole("button", { name: /^Run/ }).click();
+  await page.getByText(/^Failed/).waitFor();
+  await somebody.picture("tester-fails");
+  expect(await somebody.violations()).toEqual([]);
+});
+
+// R: U3
+test("a call of a conversation is tried with other arguments", async () => {
+  const somebody = await Visitor.come();
+  visitors.push(somebody);
+  const { page } = somebody;
+  await page.goto(`${server.url}/#token=${key}`);
+  await somebody.say("What time is it in Tokyo?");
+  await page.locator(".card").waitFor();
+  await somebody.settled();
+  await page.locator(".card-head").click();
+  await somebody.picture("card-try");
+  await page.getByRole("link", { name: "Try other arguments" }).click();
+  await page.getByLabel("timezone").waitFor();
+  expect(await page.getByLabel("timezone").inputValue()).toBe("Asia/Tokyo");
+  await page.goBack();
+  await page.locator(".card").waitFor();
+});
+
+// R: U3, U6
+test("in Chinese, in the dark and on a phone it is all there", async () => {
+  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = somebody;
+  await page.getByRole("button", { name: /demo\.weather/ }).click();
+  await page.getByLabel("city").fill("巴黎");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText(/^完成/).waitFor();
+  await page.getByRole("button", { name: "插入示例" }).click();
+  await page.getByText("找到 1 个调用 · 0 条警告").waitFor();
+  await somebody.picture("tester-phone");
+  expect(await somebody.violations()).toEqual([]);
+  const wide = await page.evaluate(
+    "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
+  );
+  expect(wide).toEqual([]);
+  await page.setViewportSize({ width: 1280, height: 860 });
+  await somebody.picture("tester-zh-dark");
+  expect(await somebody.violations()).toEqual([]);
+});

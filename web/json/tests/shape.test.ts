@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { shapeOf } from "../src/index.ts";
+
+// R: U1
+test.each<[unknown, string]>([
+  ["plain", "text"],
+  ["42", "text"],
+  [42, "text"],
+  ["{broken", "text"],
+  ['{"a":1}', "json"],
+  [{ a: [1] }, "json"],
+  [[], "json"],
+  [[{ a: 1 }, { a: 2, b: null }], "rows"],
+  ['[{"city":"Paris"},{"city":"Tokyo"}]', "rows"],
+  [[{ a: { b: 1 } }], "json"],
+  [[1, 2], "json"],
+])("%j is read as %s", (value, kind) => expect(shapeOf(value).kind).toBe(kind));

@@ -1,0 +1,77 @@
+// Documents to read: made of blocks at random, and nasty ones.
+
+import fc from "fast-check";
+
+const BLOCKS = [
+  "# Title\n\n",
+  "A sentence with **bold**, `code`, ~~gone~~ and *slanted*. ",
+  "Setext\n===\n",
+  "Other\n---\n\n",
+  "\n\n",
+  "\n",
+  "- one\n- two\n  - three\n\n    deep\n",
+  "1. first\n2. second\n\n",
+  "- loose\n\n- list\n",
+  "- [x] done\n- [ ] open\n",
+  "| a | b |\n|---|---|\n| 1 | `2|3` |\n\n",
+  "| no | table\n",
+  "```js\nlet x = 1;\n\nlet y;\n```\n",
+  "~~~~\n```\n~~~\n~~~~\n\n",
+  "````md\n```js\nx\n```\n````\n",
+  "```open\nfence\n",
+  "    indented\n\n    code\n",
+  "> quoted\n> twice\n\n",
+  "> - list\n> - quoted\nlazy\n",
+  "中文段落，**注意：**没有空格。\n\n",
+  "😀👩‍👩‍👧 emoji\n",
+  "\ud83d lone \udc00\n\n",
+  "---\n\n",
+  "***\n",
+  "<b>inline</b> html\n\n",
+  "<div>\nblock\n\n",
+  "<!-- comment\n\nover lines -->\n",
+  "<script>\n\nlet z;\n</script>\n",
+  "line\nline  \nline\\\n",
+  "See [this][ref] and [that], ![p][ref].\n\n",
+  "[ref]: https://one.example 'Title'\n",
+  "[that]:\nhttps://two.example\n\n",
+  "[ref]: https://late.example\n",
+  '"quoted"\n',
+  "(in parentheses)\n\n",
+  "[open\n",
+  "]: /there\n",
+  '[a](https://x.example/(y) "t") <https://z.example>\n',
+  "https://bare.example/a_b_c.\n\n",
+  "windows\r\nlines\r\n\r\n",
+  "mac\rlines\r",
+  "tab\tin\n\ttab\n",
+  "&amp; &#x41; \\* \\[\n",
+  "\u0000nul\u00a0nbsp\u2028\n",
+] as const;
+
+export const documents = fc
+  .array(fc.constantFrom(...BLOCKS), { minLength: 1, maxLength: 14 })
+  .map((blocks) => blocks.join(""));
+
+/** Every one of them is cut at every place. */
+export const NASTY: readonly string[] = [
+  "| a | b |\n|:--|--:|\n| 1 | **2** |\n| 3 |\n\nend",
+  "text\n| a | b |\n|---|---|\n| 1 | 2 |\nafter",
+  "- a\n  - b\n    1. c\n\n       d\n\n   e\n- f\n\ng",
+  "Title\n=====\n\nOther\n-\n\n- -\n--",
+  "<div class='x'>\n\n**bold**\n\n</div>\n\n<pre>\n\n*a*\n\n</pre>\nend",
+  "[a long label](https://host.example/a?b=c&d='e') and [open](https://",
+  'First [late] and [Later  On][].\n\nb\n\nc\n\nd\n\n[late]: https://a.example\n[later on]: <https://b.example> "T"\n',
+  "[x]\n\n- i\n\nj\n\n> [x]: https://in.quote\n\nk\n\nl",
+  '[d]: https://a.example\n"title\n\nthat\n\nis none\n\nat all\n',
+  "[many\nlines]: /u\n\np\n\n[many lines]",
+  "他说：**“你好”**。然后**注意：**后面，**50%**的人~~删除：~~好。\n\n第二段",
+  "👩‍👩‍👧‍👦 family\n\n🇨🇳 flag \ud83d\n\n\udc00x",
+  "a\r\n\r\n- b\r\n- c\r\n\r\n```\r\ncode\r\n```\r\n\r\rd",
+  "```\nopen\n\n``\n ```x\n    ```\nmore",
+  "```js\na\n```\n```py\nb\n````\nc",
+  "~~~\n```\n~~~~ \nafter",
+  "> ```\n> code\n\n> other\n\nx",
+  "  ```js\n  indented\n  ```\nx\n\ny",
+  "para\n    not code\n\n    code\n\n\n    same code\n\nend\n\nend",
+];

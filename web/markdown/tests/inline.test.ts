@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { isFenceClosed, read, safeHref } from "../src/index.ts";
+
+/** Emphasis as `[…]`, strong as `{…}`, deleted as `<…>`. */
+function marked(text: string): string {
+  const drawn = (tokens: readonly ReturnType<typeof read>[number][]): string =>
+    tokens
+      .map((token) => {
+        const inner = "tokens" in token && token.tokens ? drawn(token.tokens) : token.raw;
+        if (token.type === "strong") return `{${inner}}`;
+        if (token.type === "em") return `[${inner}]`;
+        return token.type === "del" ? `<${inner}>` : inner;
+      })
+      .join("");
+  return drawn(read(text));
+}
+
+// R: U6
+test.each([
+  ["**注意：**后", "{注意：}后"],
+  ["前**注意：**后", "前{注意：}后"],
+  ["**50%**的人", "{50%}的人"],
+  ["约**50%**的人", "约{50%}的人"],
+  ["他说**“你好”**。", "他说{“你好”}。"],
+  ["调用**`run()`**函数", "调用{`run()`}函数"],
+  ["*（注）*后", "[（注）]后"],
+  ["**《书名》**很好，**「かぎ」**です。", "{《书名》}很好，{「かぎ」}です。"],
+  ["**강조(强)**는", "{강조(强)}는"],
+  ["中文**强调**中文*斜体*中文", "中文{强调}中文[斜体]中文"],
+  ["~~删除：~~好", "<删除：>好"],
+  ["价格**(约100元)**左右", "价格{(约100元)}左右"],
+  ["第一**重要！**第二**更重要？**第三", "第一{重要！}第二{更重要？}第三"],
+  // Nothing changes where there is no such character.
+  ["a**b**c and *d* and __e__", "a{b}c and [d] and {e}"],
+  ["**a:**b", "**a:**b"],
+  ["5 * 3 * 2 and snake_case_name", "5 * 3 * 2 and snake_case_name"],
+  ["**bold *both* bold**", "{bold [both] bold}"],
+  ["** 空格 ** 不是", "** 空格 ** 不是"],
+  ["2**3**4 ~~gone~~.", "2{3}4 <gone>."],
+])("%s is %s", (text, expected) => expect(marked(text)).toBe(expected));
+
+test.each([
+  ["```js\nx\n```", true],
+  ["```js\nx\n````  \n", true],
+  ["~~~\n```\n", false],
+  ["````\n```\n", false],
+  ["```\n", false],
+  ["```", false],
+  ["    indented", true],
+])("%j is closed: %s", (raw, expected) => expect(isFenceClosed(raw)).toBe(expected));
+
+// R: R4
+test.each([
+  ["https://a.example/b", "a.example"],
+  ["HTTP://A.example", "a.example"],
+  ["mailto:a@b.example", ""],
+])("%s leads out", (href, host) => expect(safeHref(href)?.host).toBe(host));
+
+test.each([
+  "javascript:alert(1)",
+  " java\nscript:alert(1)",
+  "data:text/html,x",
+  "vbscript:x",
+  "//evil.example",
+  "/here",
+  "file:///etc/passwd",
+  "blob:https://a/b",
+  "",
+])("%j leads nowhere", (href) => expect(safeHref(href)).toBeUndefined());

@@ -1,0 +1,26 @@
+import { defineConfig } from "vitest/config";
+
+// One run for all packages. `client/tests` is not among them: those tests run against a server, by Node's own runner.
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "packages",
+          include: ["{markdown,json,avatar}/tests/**/*.test.ts", "client/specs/**/*.test.ts"],
+          environment: "node",
+        },
+      },
+      {
+        extends: "./app/vite.config.ts",
+        test: {
+          name: "views",
+          root: ".",
+          include: ["app/tests/**/*.test.{ts,tsx}", "client/specs/**/*.test.tsx"],
+          environment: "jsdom",
+          setupFiles: ["./app/tests/setup.ts"],
+        },
+      },
+    ],
+  },
+});

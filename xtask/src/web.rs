@@ -1,0 +1,140 @@
+//! `cargo xtask web`: the page, from its sources to the files that the server carries in itself. R: U1, D1
+
+mod budget;
+
+use crate::fault::fault;
+use crate::program::Program;
+use crate::{Verb, repository};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+pub const VERB: Verb = Verb {
+    name: "web",
+    about: "Install, check, test and build the page",
+    help: "\
+Usage: cargo xtask web [build]
+
+Needs Node.js 20.19 or later with npm. Installs what `web/package-lock.json` says, checks types, style and tests, builds the
+page into `web/dist`, and measures its scripts against the budget. The next build of the server carries it.
+
+  cargo xtask web         all of it
+  cargo xtask web build   install and build alone",
+    run,
+};
+
+/// What is built.
+const DIST: &str = "web/dist";
+/// What it is built from.
+const SOURCES: [&str; 11] = [
+    "package-lock.json",
+    "app/index.html",
+    "app/vite.config.ts",
+    "app/src",
+    "app/public",
+    "app/build",
+    "client/src",
+    "client/react",
+    "markdown/src",
+    "json/src",
+    "avatar/src",
+];
+
+fn run(words: Vec<String>) -> Result<()> {
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {
+            let figure = check()?.map_err(|why| fault(why, "https://nodejs.org"))?;
+            println!("{figure}");
+            Ok(())
+        }
+        ["build"] => build()?.map_err(|why| fault(why, "https://nodejs.org")),
+        _ => Err(fault("these words are not understood", "see `cargo xtask web --help`")),
+    }
+}
+
+/// Everything about the page that needs no browser; inside: why that cannot be done here.
+pub fn check() -> Result<Result<String, String>> {
+    if let Err(why) = installed()? {
+        return Ok(Err(why));
+    }
+    npm(&["run", "check"])?;
+    npm(&["test"])?;
+    npm(&["run", "build"])?;
+    budget::check(&folder().join("dist")).map(Ok)
+}
+
+/// The page as it is served; inside: why it cannot be built here.
+pub fn build() -> Result<Result<(), String>> {
+    if let Err(why) = installed()? {
+        return Ok(Err(why));
+    }
+    npm(&["run", "build"]).map(Ok)
+}
+
+/// Whether the page is there and no source of it is newer.
+pub fn is_fresh() -> bool {
+    let built =
+        fs::metadata(repository::root().join(DIST).join("index.html")).and_then(|file| file.modified());
+    let Ok(built) = built else { return false };
+    SOURCES.iter().all(|source| newest(&folder().join(source)).is_none_or(|changed| changed <= built))
+}
+
+/// Runs tests of the page in a browser against this program; inside: why that cannot be done here.
+pub fn in_browser(throughline: &Path) -> Result<Result<(), String>> {
+    let Some(chromium) = chromium() else {
+        return Ok(Err("Chromium is not installed (CHROMIUM=<path> names one)".to_owned()));
+    };
+    let program = program().args(["run", "e2e"]);
+    program.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium).run().map(Ok)
+}
+
+fn chromium() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    let usual =
+        ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
+    named.into_iter().chain(usual).find(|path| path.exists())
+}
+
+/// The packages of the lockfile; inside: why they cannot be had.
+fn installed() -> Result<Result<(), String>> {
+    if !Program::new("npm").args(["--version"]).works() {
+        return Ok(Err("Node.js with npm is not installed".to_owned()));
+    }
+    let lock = repository::read("web/package-lock.json")?;
+    let done = folder().join("node_modules/.installed-from");
+    if fs::read_to_string(&done).is_ok_and(|from| from == lock) {
+        return Ok(Ok(()));
+    }
+    eprintln!("Installing what the page is built with. Once; it takes about half a minute.");
+    if let Err(error) = npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]) {
+        // A registry that cannot be reached is nothing that the project could mend; a lockfile that is wrong is.
+        let ping = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
+        if ping.works() {
+            return Err(error);
+        }
+        return Ok(Err("npm's registry cannot be reached".to_owned()));
+    }
+    fs::write(&done, lock).with_context(|| format!("{} cannot be written", done.display()))?;
+    Ok(Ok(()))
+}
+
+fn npm(words: &[&str]) -> Result<()> {
+    program().args(words).run()
+}
+
+fn program() -> Program {
+    Program::new("npm").inside(&folder())
+}
+
+fn folder() -> PathBuf {
+    repository::root().join("web")
+}
+
+/// When a file, or any below a folder, was last changed.
+fn newest(path: &Path) -> Option<SystemTime> {
+    if path.is_dir() {
+        return fs::read_dir(path).ok()?.flatten().filter_map(|entry| newest(&entry.path())).max();
+    }
+    fs::metadata(path).and_then(|file| file.modified()).ok()
+}
