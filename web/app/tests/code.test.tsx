@@ -9,6 +9,19 @@ test.each([
   ["ts", 'const a: string = "text";', { const: "key", '"text"': "text" }],
   ["py", "def f():\n    return None", { def: "key", f: "name", None: "number" }],
   ["html", "<b>x</b><script>let y</script>", { b: "name" }],
+  ["js", "const a = `text`;", { const: "key" }],
+  [
+    "css",
+    "@media (width > 9px) { .card:hover > b::before { color: #fff; margin: 0 1.5em !important } } /* end */",
+    {
+      "@media": "key",
+      color: "name",
+      margin: "name",
+      "#fff": "number",
+      "1.5em": "number",
+      "/* end */": "remark",
+    },
+  ],
   ["json", '{"a": 1}', { '"a"': "name", "1": "number" }],
 ])("%s has colours, and its text is what it was", async (language, code, expected) => {
   const pieces = await piecesOf(code, language);
