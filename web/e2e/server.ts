@@ -10,9 +10,11 @@ const PROGRAM = process.env.THROUGHLINE_BIN;
 export class Server {
   readonly #folder = mkdtempSync(join(tmpdir(), "throughline-page-"));
   #child: ChildProcess | undefined;
-  #mock: ChildProcess | undefined;
+  readonly #mocks: ChildProcess[] = [];
   #model = ["--model", "demo", "--demo-tools"];
   #port = 0;
+  /** What the server finds in its environment besides. */
+  readonly #variables: Record<string, string> = {};
   /** What it printed last: a link that signs one browser in. */
   link = "";
 
@@ -20,6 +22,25 @@ export class Server {
   static async start(script?: string): Promise<Server> {
     const server = new Server();
     if (script !== undefined) await server.#mocked(script);
+    await server.start();
+    return server;
+  }
+
+  /** With the demo model; `DeepSeek` is a model whose replies and key this script writes, and LM Studio runs here. */
+  static async startConnectable(script: string): Promise<Server> {
+    const server = new Server();
+    const [base, local] = [await server.#mock(script), await server.#mock()];
+    const closed = "http://127.0.0.1:9/v1";
+    Object.assign(server.#variables, {
+      THROUGHLINE_BASE_URL_DEEPSEEK: base,
+      THROUGHLINE_BASE_URL_GROQ: closed,
+      THROUGHLINE_BASE_URL_LMSTUDIO: local,
+      // What else may run on this machine is none of this test.
+      THROUGHLINE_BASE_URL_OLLAMA: closed,
+      THROUGHLINE_BASE_URL_LLAMA_CPP: closed,
+      THROUGHLINE_BASE_URL_VLLM: closed,
+      THROUGHLINE_BASE_URL_GCLI2API: closed,
+    });
     await server.start();
     return server;
   }
@@ -37,11 +58,18 @@ export class Server {
     this.#port = Number(new URL(this.link).port);
   }
 
-  async #mocked(script: string): Promise<void> {
+  /** A model that this script writes, or the demo model; where it is. */
+  async #mock(script?: string): Promise<string> {
     const file = join(this.#folder, "script.toml");
-    writeFileSync(file, script);
-    const { child, found } = await this.#spawn(["mock", "--script", file], /http:\S+\/v1(?=\n)/);
-    this.#mock = child;
+    if (script !== undefined) writeFileSync(file, script);
+    const words = script === undefined ? ["mock"] : ["mock", "--script", file];
+    const { child, found } = await this.#spawn(words, /http:\S+\/v1(?=\n)/);
+    this.#mocks.push(child);
+    return found;
+  }
+
+  async #mocked(script: string): Promise<void> {
+    const found = await this.#mock(script);
     this.#model = ["--base-url", found, "--api", "openai-chat", "--model", "mock", "--demo-tools"];
   }
 
@@ -54,6 +82,7 @@ export class Server {
       HOME: this.#folder,
       LC_ALL: "C.UTF-8",
       THROUGHLINE_DATA: join(this.#folder, "data"),
+      ...this.#variables,
     };
     const child = spawn(PROGRAM, words, { cwd: this.#folder, env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
@@ -78,7 +107,7 @@ export class Server {
   /** Ends it, and forgets what it kept. */
   async stop(): Promise<void> {
     await killed(this.#child);
-    await killed(this.#mock);
+    for (const mock of this.#mocks) await killed(mock);
     rmSync(this.#folder, { recursive: true, force: true });
   }
 }

@@ -36,6 +36,9 @@ pub enum Command {
     /// List the model endpoints that are known by name, and those configured
     #[command(after_long_help = messages::UPSTREAMS_HELP)]
     Upstreams(Upstreams),
+    /// Connect a model of your own: choose it, give its key, see that it answers; throughline.toml is written
+    #[command(after_long_help = messages::CONNECT_HELP)]
+    Connect(Connect),
     /// Serve agents over HTTP: the own API, WebSocket, and /v1/chat/completions for any OpenAI client
     #[command(after_long_help = messages::SERVE_HELP)]
     Serve(Serve),
@@ -131,6 +134,38 @@ pub struct Ask {
     /// Print the turn's events as JSON lines as they come
     #[arg(long)]
     pub events: bool,
+}
+
+/// `throughline connect`.
+#[derive(Debug, ClapArgs)]
+pub struct Connect {
+    /// A name of `throughline upstreams`; with --base-url, one of your own [default: it is asked]
+    #[arg(value_name = "UPSTREAM")]
+    pub upstream: Option<String>,
+    /// Model that is to answer [default: it is asked]
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Agent of the file that is given the model
+    #[arg(long, value_name = "NAME", default_value = throughline::config::DEFAULT_AGENT)]
+    pub agent: String,
+    /// Environment variable that holds the key; then no key is stored
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "key_stdin")]
+    pub key_env: Option<String>,
+    /// Take the key from standard input
+    #[arg(long)]
+    pub key_stdin: bool,
+    /// An address of your own, with --api
+    #[arg(long, value_name = "URL", requires_all = ["api", "upstream"], value_hint = ValueHint::Url)]
+    pub base_url: Option<String>,
+    /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
+    #[arg(long, value_name = "API", requires = "base_url")]
+    pub api: Option<Dialect>,
+    /// Configuration file that is written [default: throughline.toml in the current directory]
+    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Forget the stored key of this one
+    #[arg(long, requires = "upstream")]
+    pub forget: bool,
 }
 
 /// `throughline decode`.

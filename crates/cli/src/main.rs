@@ -7,6 +7,7 @@ mod args;
 mod ask;
 mod asking;
 mod chat;
+mod connect;
 mod data;
 mod decode;
 mod doctor;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Parse(parse) => with_runtime(parse::run(parse)),
         Command::Tools(tools) => with_runtime(tools::run(tools)),
         Command::Serve(serve) => with_runtime(serve::run(serve)),
+        Command::Connect(connect) => with_runtime(connect::run(connect)),
         Command::Keys(keys) => with_runtime(keys::run(keys)),
         Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
         Command::History(history) => with_runtime(history::run(history)),

@@ -2,6 +2,7 @@
 //!
 //! Errors and help are English. What the chat says by itself stands in [`Words`], English and Chinese side by side.
 
+mod connect;
 mod doctor;
 mod failures;
 mod findings;
@@ -27,7 +28,7 @@ pub const UPSTREAMS_CONFIGURED: &str = "configured";
 pub const UPSTREAMS_KNOWN: &str = "known by name";
 /// How to use one.
 pub const UPSTREAMS_USE: &str =
-    "\nuse one: throughline chat --model NAME/MODEL      without any: the built-in demo model\n";
+    "\nconnect one: throughline connect NAME      use one: throughline chat --model NAME/MODEL\n";
 
 /// `tools changes` with nothing to show.
 pub const NO_CHANGES: &str = "no definition of an MCP server's tool has changed\n";

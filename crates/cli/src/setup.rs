@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use throughline::config::{DEMO, Environment, File, Flags, Settings, Steering, resolve};
+use throughline::config::{
+    CONNECTED_FILE, Connected, ConnectedFile, DEMO, Environment, File, Flags, Settings, Steering,
+    resolve_connected,
+};
 use throughline::memory::{InFile, InMemory, Memory};
 use throughline::{Agent, Approval, Builder, Throughline, Upstream};
 use throughline_engine::{Remembered, Ruling, When, explain};
@@ -302,6 +305,29 @@ pub fn settings_with(
     listen: Option<&str>,
     store: Option<&str>,
 ) -> Result<Settings, Failure> {
+    settings_over(choice, listen, store, &connected()?)
+}
+
+/// Upstreams that were connected, by the page or by `throughline connect`. None where there is no place to keep them.
+pub fn connected() -> Result<Connected, Failure> {
+    match connected_file() {
+        Some(file) => file.read().map_err(|error| messages::setup(&error)),
+        None => Ok(Connected::default()),
+    }
+}
+
+/// Where they are kept.
+pub fn connected_file() -> Option<ConnectedFile> {
+    data::folder().map(|folder| ConnectedFile::at(folder.join(CONNECTED_FILE)))
+}
+
+/// As [`settings_with`], with these upstreams connected.
+pub fn settings_over(
+    choice: &Choice,
+    listen: Option<&str>,
+    store: Option<&str>,
+    connected: &Connected,
+) -> Result<Settings, Failure> {
     let file = match config_file(choice.config.as_deref()) {
         Some(path) => Some(File::load(&path).map_err(|error| messages::config(&error))?),
         None => None,
@@ -319,7 +345,7 @@ pub fn settings_with(
         listen: listen.map(str::to_owned),
         store: store.map(str::to_owned),
     };
-    resolve(file, &environment, &flags).map_err(|error| messages::config(&error))
+    resolve_connected(file, connected, &environment, &flags).map_err(|error| messages::config(&error))
 }
 
 /// The file that is read: the one that is named, else ours in this folder if it is there.

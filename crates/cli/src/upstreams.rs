@@ -5,7 +5,7 @@ use crate::exit::{Ended, Exit};
 use crate::messages;
 use crate::setup;
 use serde::Serialize;
-use throughline::known;
+use throughline::{KeyOrigin, known};
 
 /// One endpoint.
 #[derive(Serialize)]
@@ -18,6 +18,9 @@ struct Row {
     /// Absent if it needs none.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_set: Option<bool>,
+    /// `environment`, `stored` or `program`, of a key that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_from: Option<&'static str>,
     /// From the configuration file.
     configured: bool,
     note: String,
@@ -39,7 +42,11 @@ pub fn run(args: &Upstreams) -> Ended {
                 .unwrap_or(""),
             base_url: base_url.to_owned(),
             key_variable: upstream.key_variable().map(str::to_owned),
-            key_set: upstream.key_variable().map(|_| upstream.missing_key().is_none()),
+            key_set: match upstream.key_variable() {
+                Some(_) => Some(upstream.missing_key().is_none()),
+                None => upstream.has_key().then_some(true),
+            },
+            key_from: upstream.key_origin().map(KeyOrigin::name),
             configured: true,
             note: String::new(),
         }
@@ -51,6 +58,10 @@ pub fn run(args: &Upstreams) -> Ended {
         base_url: row.base_url.to_owned(),
         key_variable: row.key_env.map(str::to_owned),
         key_set: row.key_env.map(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())),
+        key_from: row
+            .key_env
+            .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+            .map(|_| KeyOrigin::Environment.name()),
         configured: false,
         note: row.note.to_owned(),
     });
@@ -76,6 +87,7 @@ fn table(rows: &[Row]) -> String {
         out.push('\n');
         for row in of_this {
             let key = match (&row.key_variable, row.key_set) {
+                (_, Some(true)) if row.key_from == Some(KeyOrigin::Stored.name()) => "✔ stored".to_owned(),
                 (Some(variable), Some(true)) => format!("✔ {variable}"),
                 (Some(variable), _) => format!("  {variable} is not set"),
                 (None, _) => "  no key needed".to_owned(),

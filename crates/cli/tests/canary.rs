@@ -41,6 +41,10 @@ const VARIABLES: [(&str, &str); 10] = [
 /// One that stands in the file itself.
 const LITERAL: &str = "canary-literal-fledgling";
 
+/// One that is pasted into the page, and one that is pasted and taken by nobody.
+const STORED: &str = "canary-stored-fledgling";
+const REFUSED: &str = "canary-refused-fledgling";
+
 /// The words as they are, and in base64 at each of three offsets.
 fn forms() -> Vec<String> {
     let mut forms: Vec<String> = WORDS.map(str::to_owned).into();
@@ -83,6 +87,7 @@ impl Model for Telltale {
             "redirect" => answer(302, "location", json!(repeated())),
             "garbage" => answer(500, "retry-after", json!([repeated(), "x".repeat(5_000), repeated()])),
             "later" => answer(403, "x-request-id", json!({"error": {"message": later, "type": later}})),
+            "pasted" => answer(401, "x-request-id", json!({"error": {"message": STORED, "type": STORED}})),
             _ if seen.step() == 1 => Script::new()
                 .say("Let me look.")
                 .call("commands_leak", json!({}))
@@ -218,6 +223,24 @@ fn no_secret_leaves_a_server_by_any_way() {
     std::fs::write(&file, &base).unwrap();
     log += &server.says("a new configuration is in use");
 
+    // Keys that are pasted: one that is kept, and used; one with which nothing answers.
+    let connect = |name: &str, key: &str, url: &str| {
+        let body = json!({"key": key, "base_url": url, "model": "mock"}).to_string();
+        server.ask("POST", &format!("/v1/upstreams/{name}/connect"), Some(&token), &body)
+    };
+    let (status, said) = connect("pasted", STORED, &at);
+    assert_eq!(status, 200, "{said}");
+    told.add("connecting", said);
+    let used = upstream
+        .requests()
+        .iter()
+        .any(|seen| seen.header("authorization").is_some_and(|value| value.ends_with(STORED)));
+    assert!(used, "it was sent where it belongs");
+    let (status, said) = connect("refused", REFUSED, &format!("http://{echo}/v1"));
+    assert_eq!(status, 502, "{said}");
+    told.add("connecting in vain", said);
+    turn(&server, &mut told, "pasted", "pasted/mock");
+
     let (_, ticket) = server.ask("POST", "/v1/tickets", Some(&token), "");
     let ticket = serde_json::from_str::<Value>(&ticket).unwrap()["ticket"].as_str().unwrap().to_owned();
     let made = json!({"name": "second", "scopes": ["chat"]}).to_string();
@@ -242,6 +265,7 @@ fn no_secret_leaves_a_server_by_any_way() {
         "/metrics",
         "/v1/openapi.json",
         "/v1/upstreams",
+        "/v1/upstreams/known",
         "/v1/agents",
         "/v1/agents/default/prompt",
         "/v1/tools",
@@ -358,14 +382,14 @@ async fn over_a_socket(address: &str, token: &str, turn: &str) -> String {
     said
 }
 
-/// Everything in the data folder but the file that is there to hold a key.
+/// Everything in the data folder but the files that are there to hold keys.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         match entry.file_type().unwrap().is_dir() {
             true => files.extend(self::files(&path)),
-            false if name == "admin-token" => {}
+            false if name == "admin-token" || name == "upstreams.json" => {}
             false => files.push((name, std::fs::read(&path).unwrap())),
         }
     }

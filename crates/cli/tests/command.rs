@@ -37,6 +37,7 @@ fn help_is_what_was_agreed_on() {
         "parse",
         "tools",
         "upstreams",
+        "connect",
         "doctor",
         "history",
         "export",
@@ -60,6 +61,7 @@ fn help_lines_fit_a_screen() {
         "parse",
         "tools",
         "upstreams",
+        "connect",
         "doctor",
         "history",
         "export",
@@ -282,7 +284,7 @@ fn the_doctor_finds_what_is_broken_and_what_helps() {
     let wrong = finding(&findings, "deepseek");
     assert_eq!(
         (wrong["state"].as_str(), wrong["remedy"].as_str()),
-        (Some("wrong"), Some("export DEEPSEEK_API_KEY=…"))
+        (Some("wrong"), Some("throughline connect deepseek, or export DEEPSEEK_API_KEY=…"))
     );
 
     let tools = "[commands.good]\nargv = [\"true\"]\ndescription = \"d\"\n\

@@ -333,6 +333,7 @@ fn flags_in_the_documents_exist() {
         "tools list",
         "tools call",
         "upstreams",
+        "connect",
         "doctor",
         "mock",
         "completions",

@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod compat;
+pub mod connections;
 pub mod error;
 pub mod extract;
 pub mod gate;

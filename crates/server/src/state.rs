@@ -1,5 +1,6 @@
 //! What every handler is given.
 
+use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::kept_media::KeptMedia;
 use crate::telemetry::{Figures, Telemetry};
@@ -37,6 +38,8 @@ pub struct Parts {
     pub telemetry: Arc<Telemetry>,
     /// What the store says of itself, for the metrics.
     pub figures: Option<Figures>,
+    /// How upstreams are connected; `None` = they are not, here.
+    pub connections: Option<Connections>,
 }
 
 impl AppState {
@@ -56,14 +59,32 @@ impl AppState {
         let log = app.log().clone();
         let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
         let media = KeptMedia::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
-        let (render, telemetry, figures) = (Render::None, Arc::default(), None);
-        Self(Arc::new(Parts { app, log, catalog, blobs, media, hub, limits, render, telemetry, figures }))
+        let (render, telemetry, figures, connections) = (Render::None, Arc::default(), None, None);
+        Self(Arc::new(Parts {
+            app,
+            log,
+            catalog,
+            blobs,
+            media,
+            hub,
+            limits,
+            render,
+            telemetry,
+            figures,
+            connections,
+        }))
     }
 
     /// The same with another default of how tools are shown in chat completions.
     #[must_use]
     pub fn rendering(&self, render: Render) -> Self {
         Self(Arc::new(Parts { render, ..(**self).clone() }))
+    }
+
+    /// The same, and upstreams can be connected while it runs.
+    #[must_use]
+    pub fn connecting(&self, connections: Connections) -> Self {
+        Self(Arc::new(Parts { connections: Some(connections), ..(**self).clone() }))
     }
 
     /// The same, measured by this: it is told of viewers and shown at `/metrics`. What runs is told by the application's

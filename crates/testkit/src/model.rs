@@ -16,6 +16,11 @@ pub trait Model: Send + Sync + 'static {
     fn names(&self) -> Vec<String> {
         vec!["mock".into()]
     }
+
+    /// The key that requests must show; `None` = any, or none.
+    fn key(&self) -> Option<&str> {
+        None
+    }
 }
 
 impl<F: Fn(&Seen) -> Script + Send + Sync + 'static> Model for F {

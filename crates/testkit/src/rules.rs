@@ -39,6 +39,9 @@ pub struct Rules {
     /// Names for the list of models.
     #[serde(default)]
     pub models: Vec<String>,
+    /// The key that requests must show; absent = any, or none.
+    #[serde(default)]
+    pub key: Option<String>,
     /// How all replies write their calls; what a reply says for itself counts more.
     #[serde(default)]
     pub calls: CallStyle,
@@ -216,6 +219,10 @@ impl Model for Rules {
 
     fn names(&self) -> Vec<String> {
         if self.models.is_empty() { vec!["mock".into()] } else { self.models.clone() }
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
     }
 }
 

@@ -238,11 +238,20 @@ impl Shared {
 
     /// What to answer. Pure but for the model and the record.
     fn answer(&self, number: u64, request: &Request) -> Performance {
+        let has_key = self.model.key().is_none_or(|key| shown_key(request) == Some(key));
         let Some(route) = Route::of(&request.path, &request.query) else {
-            return self.listing(request);
+            return match has_key {
+                true => self.listing(request),
+                false => Performance::json(
+                    401,
+                    &dialect::refusal_body(Dialect::OpenaiChat, Delivery::Whole, &no_key()),
+                ),
+            };
         };
         let dialect = route.dialect;
-        let checked = if request.method == "POST" {
+        let checked = if !has_key {
+            Err(no_key())
+        } else if request.method == "POST" {
             dialect::read(&route, request, number, &self.habits)
         } else {
             Err(Refusal::new(format!("Invalid method: {} {}", request.method, request.path)).status(405))
@@ -309,6 +318,16 @@ impl Shared {
         };
         Performance::json(200, &body)
     }
+}
+
+/// The key of a request, in whichever header its provider takes it.
+fn shown_key(request: &Request) -> Option<&str> {
+    let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    bearer.or_else(|| request.header("x-api-key")).or_else(|| request.header("x-goog-api-key"))
+}
+
+fn no_key() -> Refusal {
+    Refusal::new("Incorrect API key provided.").status(401)
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {

@@ -305,6 +305,23 @@ impl Throughline {
         Ok(reloaded)
     }
 
+    /// Turns that begin from now on may name models of this upstream, which takes the place of one that had its name. Until
+    /// the next [`reload`](Self::reload), whose settings say again which there are. R: O4
+    ///
+    /// # Errors
+    /// No connection to it can be set up.
+    pub fn set_upstream(&self, upstream: Upstream) -> Result<(), Error> {
+        let mut plan = self.inner.plan.write().unwrap_or_else(PoisonError::into_inner);
+        *plan = Arc::new(plan.with_upstream(upstream)?);
+        Ok(())
+    }
+
+    /// Takes an upstream away. Turns that are running keep it.
+    pub fn forget_upstream(&self, name: &str) {
+        let mut plan = self.inner.plan.write().unwrap_or_else(PoisonError::into_inner);
+        *plan = Arc::new(plan.without_upstream(name));
+    }
+
     /// Toggles that switch nothing, as (agent, name): no registered tool or group is called so. Worth a warning, and no
     /// error, since tools come and go with what is configured besides.
     pub fn unknown_toggles(&self) -> Vec<(String, String)> {

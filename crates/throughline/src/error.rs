@@ -51,7 +51,9 @@ pub enum Error {
         upstreams: String,
     },
     /// The upstream's key is not set.
-    #[error("upstream `{upstream}` needs a key: set the environment variable {variable}")]
+    #[error(
+        "upstream `{upstream}` needs a key: set the environment variable {variable}, or connect it once: throughline connect {upstream}"
+    )]
     MissingKey {
         /// The upstream.
         upstream: String,

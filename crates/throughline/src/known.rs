@@ -15,6 +15,10 @@ pub struct Known {
     pub base_url: &'static str,
     /// The environment variable that holds the key; none = it needs no key.
     pub key_env: Option<&'static str>,
+    /// Where a person gets a key.
+    pub key_url: Option<&'static str>,
+    /// What only a good key is shown, where the list of models is shown to everybody.
+    pub key_check: Option<&'static str>,
     /// Its wire format.
     pub dialect: Dialect,
     /// Its quirks.
@@ -41,7 +45,7 @@ pub fn all() -> Vec<Known> {
             // https://platform.openai.com/docs/guides/text-generation
             profile: Profile { developer_role: true, ..Profile::default() },
             ..chat("openai", "OpenAI", "https://api.openai.com/v1", Some("OPENAI_API_KEY"))
-                .note("Chat Completions; `openai-responses` speaks the Responses API.")
+                .keys_at("https://platform.openai.com/api-keys").note("Chat Completions; `openai-responses` speaks the Responses API.")
         },
         Known {
             dialect: Dialect::OpenaiResponses,
@@ -52,18 +56,18 @@ pub fn all() -> Vec<Known> {
                 "https://api.openai.com/v1",
                 Some("OPENAI_API_KEY"),
             )
-            .note("Stateless: reasoning goes back encrypted, nothing is stored at OpenAI.")
+            .keys_at("https://platform.openai.com/api-keys").note("Stateless: reasoning goes back encrypted, nothing is stored at OpenAI.")
         },
         Known {
             // Thinking models answer 400 "The `reasoning_content` in the thinking mode must be passed back to the API"
             // otherwise; models without thinking ignore it. https://api-docs.deepseek.com/guides/thinking_mode
             profile: echo(ReasoningEcho::ReasoningContent),
             ..chat("deepseek", "DeepSeek", "https://api.deepseek.com", Some("DEEPSEEK_API_KEY"))
-                .note("Thinking is on by default for the newer models.")
+                .keys_at("https://platform.deepseek.com/api_keys").note("Thinking is on by default for the newer models.")
         },
         // Later deltas carry `name: ""` (CodexPlusPlus#771), which assembly ignores for everyone.
         chat("siliconflow", "SiliconFlow", "https://api.siliconflow.cn/v1", Some("SILICONFLOW_API_KEY"))
-            .note("Not every model has tools: `Function call is not supported for this model.`"),
+            .keys_at("https://cloud.siliconflow.cn/account/ak").note("Not every model has tools: `Function call is not supported for this model.`"),
         // Old reasoning is ignored (vercel/ai, packages/alibaba), so it is not sent.
         chat(
             "dashscope",
@@ -71,29 +75,31 @@ pub fn all() -> Vec<Known> {
             "https://dashscope.aliyuncs.com/compatible-mode/v1",
             Some("DASHSCOPE_API_KEY"),
         )
-        .note("Outside China: base_url = \"https://dashscope-intl.aliyuncs.com/compatible-mode/v1\"."),
+        .keys_at("https://bailian.console.aliyun.com/?tab=model#/api-key").note("Outside China: base_url = \"https://dashscope-intl.aliyuncs.com/compatible-mode/v1\"."),
         Known {
             // 400 "thinking is enabled but reasoning_content is missing in assistant tool call message at index N".
             profile: echo(ReasoningEcho::ReasoningContent),
             ..chat("moonshot", "Moonshot (Kimi)", "https://api.moonshot.ai/v1", Some("MOONSHOT_API_KEY"))
-                .note("In China: base_url = \"https://api.moonshot.cn/v1\". Kimi K2.5+ pins its temperature.")
+                .keys_at("https://platform.moonshot.ai/console/api-keys").note("In China: base_url = \"https://api.moonshot.cn/v1\". Kimi K2.5+ pins its temperature.")
         },
         Known {
             // With `clear_thinking: false` the whole sequence must come back unmodified.
             // https://docs.z.ai/guides/capabilities/thinking-mode
             profile: echo(ReasoningEcho::ReasoningContent),
             ..chat("zhipu", "Zhipu (GLM)", "https://open.bigmodel.cn/api/paas/v4", Some("BIGMODEL_API_KEY"))
-                .note(
+                .keys_at("https://open.bigmodel.cn/usercenter/apikeys").note(
                     "Outside China: base_url = \"https://api.z.ai/api/paas/v4\", key_env = \"ZAI_API_KEY\".",
                 )
         },
         Known {
             // https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning
             profile: echo(ReasoningEcho::ReasoningDetails),
+            // Its models are everybody's. https://openrouter.ai/docs/api-reference/limits
+            key_check: Some("/key"),
             ..chat("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY"))
-                .note("Models are named `vendor/model`: model = \"openrouter/anthropic/claude-…\".")
+                .keys_at("https://openrouter.ai/settings/keys").note("Models are named `vendor/model`: model = \"openrouter/anthropic/claude-…\".")
         },
-        chat("groq", "Groq", "https://api.groq.com/openai/v1", Some("GROQ_API_KEY")).note(
+        chat("groq", "Groq", "https://api.groq.com/openai/v1", Some("GROQ_API_KEY")).keys_at("https://console.groq.com/keys").note(
             "A model that fails to write a call answers 400 `tool_use_failed`; the step is tried once more.",
         ),
         Known {
@@ -107,14 +113,14 @@ pub fn all() -> Vec<Known> {
                 ..Profile::default()
             },
             ..chat("mistral", "Mistral", "https://api.mistral.ai/v1", Some("MISTRAL_API_KEY"))
-                .note("Refuses unknown fields with 422.")
+                .keys_at("https://console.mistral.ai/api-keys").note("Refuses unknown fields with 422.")
         },
         chat("xai", "xAI (Grok)", "https://api.x.ai/v1", Some("XAI_API_KEY"))
-            .note("Some models refuse `reasoning_effort: none`."),
+            .keys_at("https://console.x.ai").note("Some models refuse `reasoning_effort: none`."),
         Known {
             dialect: Dialect::Anthropic,
             ..chat("anthropic", "Anthropic", "https://api.anthropic.com/v1", Some("ANTHROPIC_API_KEY"))
-                .note("Messages API; thinking blocks go back with their signatures.")
+                .keys_at("https://console.anthropic.com/settings/keys").note("Messages API; thinking blocks go back with their signatures.")
         },
         Known {
             dialect: Dialect::Gemini,
@@ -124,7 +130,7 @@ pub fn all() -> Vec<Known> {
                 "https://generativelanguage.googleapis.com/v1beta",
                 Some("GEMINI_API_KEY"),
             )
-            .note("Native API; thought signatures go back with their parts.")
+            .keys_at("https://aistudio.google.com/apikey").note("Native API; thought signatures go back with their parts.")
         },
         Known {
             dialect: Dialect::Ollama,
@@ -150,6 +156,15 @@ pub fn all() -> Vec<Known> {
 }
 
 impl Known {
+    fn keys_at(self, url: &'static str) -> Self {
+        Self { key_url: Some(url), ..self }
+    }
+
+    /// Whether it runs on this machine, where the table looks for it.
+    pub fn is_local(&self) -> bool {
+        ["//localhost", "//127.0.0.1"].iter().any(|here| self.base_url.contains(here))
+    }
+
     fn note(self, note: &'static str) -> Self {
         Self { note, ..self }
     }
@@ -167,6 +182,8 @@ fn chat(
         title,
         base_url,
         key_env,
+        key_url: None,
+        key_check: None,
         dialect: Dialect::OpenaiChat,
         profile: Profile::default(),
         note: "",
@@ -192,6 +209,8 @@ mod tests {
             assert!(local || url.scheme() == "https", "{}: a key must not travel in clear text", row.name);
             assert!(local || row.key_env.is_some(), "{}: a public upstream needs a key", row.name);
             assert!(!row.base_url.ends_with('/'), "{}: the dialect's path begins with one", row.name);
+            assert!(local || row.key_url.is_some(), "{}: nobody is told where to get a key", row.name);
+            assert_eq!(local, row.is_local(), "{}", row.name);
             assert!(!row.note.is_empty() && !row.name.contains('/'), "{}", row.name);
         }
     }

@@ -11,6 +11,7 @@ use throughline_engine::{Execution, RetryPolicy, StartRule, TurnLimits, Upstream
 use throughline_wire::Limits;
 
 /// All of it. A turn keeps the plan that it began with; loading a configuration again makes a new one.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) upstreams: BTreeMap<String, Arc<UpstreamClient>>,
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -19,6 +20,7 @@ pub(crate) struct Plan {
     pub(crate) limits: TurnLimits,
     pub(crate) retry: RetryPolicy,
     pub(crate) user: User,
+    decode_limits: Limits,
 }
 
 /// What the program says on top of any configuration.
@@ -88,7 +90,23 @@ impl Plan {
             limits: overlay.limits.unwrap_or(section.turn),
             retry: overlay.retry.unwrap_or(section.retry),
             user,
+            decode_limits,
         })
+    }
+
+    /// The same with this upstream, in place of one that had its name.
+    pub(crate) fn with_upstream(&self, upstream: Upstream) -> Result<Self, Error> {
+        let mut plan = self.clone();
+        let name = upstream.name().to_owned();
+        plan.upstreams.insert(name, Arc::new(UpstreamClient::new(upstream, self.decode_limits)?));
+        Ok(plan)
+    }
+
+    /// The same without it.
+    pub(crate) fn without_upstream(&self, name: &str) -> Self {
+        let mut plan = self.clone();
+        plan.upstreams.remove(name);
+        plan
     }
 
     pub(crate) fn agent(&self, name: Option<&str>) -> Result<&Agent, Error> {

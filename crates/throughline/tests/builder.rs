@@ -34,7 +34,8 @@ fn each_mistake_says_what_to_do() {
         Throughline::builder()
             .upstream(Upstream::known("groq").unwrap().key_from("THROUGHLINE_TEST_NEVER_SET"))
             .model("m"),
-        "upstream `groq` needs a key: set the environment variable THROUGHLINE_TEST_NEVER_SET",
+        "upstream `groq` needs a key: set the environment variable THROUGHLINE_TEST_NEVER_SET, \
+             or connect it once: throughline connect groq",
     );
     let same = || tool("a.b", "", |_: NoArguments, _| async { "x" }).effect(Effect::Pure);
     check_error(

@@ -73,6 +73,9 @@ export const announcements = new Preference<Announce>("throughline.announce", (v
   value === "end" || value === "off" ? value : "sentences",
 );
 
+/** The agent that answers in this browser; empty: the one that the server names. R: O4 */
+export const answering = new Preference<string>("throughline.agent", (value) => value ?? "");
+
 /** Keeps the document as the choices say; `first-paint.js` did so before the first paint. */
 export function applyPreferences(root: HTMLElement): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -191,6 +191,36 @@ export interface ChangeToggles {
   tools?: Record<string, boolean | null>;
 }
 
+/** What an upstream is connected with. */
+export interface Connect {
+  /**
+   * A stored agent that is given the model, and made if there is none of the name: a copy of the one that
+   * answers by default.
+   */
+  agent?: string | null;
+  /** An address of one's own. Takes the scope `admin` on a connection from the server's own machine. */
+  base_url?: string | null;
+  /** How it is spoken to there. Default: `openai-chat`. */
+  dialect?: string | null;
+  /** Its key. Absent = it needs none, or has one already. */
+  key?: string | null;
+  /** A model that is to answer: it is asked for a word. */
+  model?: string | null;
+}
+
+/** An upstream that turns can use from now on. */
+export interface ConnectedUpstream {
+  /** The agent that has the model now. */
+  agent?: string | null;
+  /**
+   * The models that it says it has, the newest first where it says when each was made. Empty = it does not
+   * say.
+   */
+  models: string[];
+  /** As it is now. */
+  upstream: UpstreamInfo;
+}
+
 /** A conversation. */
 export interface Conversation {
   /** Milliseconds since 1970. */
@@ -405,6 +435,32 @@ export interface KeyWanted {
   scopes?: ScopeName[] | null;
 }
 
+/** An upstream that is known by name. */
+export interface KnownUpstream {
+  /** Where it is. */
+  address: string;
+  /** Whether it answers; of those that run on this machine. */
+  answers?: boolean | null;
+  /** Whether turns can use it now. */
+  connected: boolean;
+  /** How it is spoken to. */
+  dialect: string;
+  /** `present`, `missing`, or `not_needed`. */
+  key: string;
+  /** Where a key that is present comes from: `environment`, `stored` or `program`. */
+  key_from?: string | null;
+  /** Where a person gets a key. */
+  key_url?: string | null;
+  /** The environment variable that may hold it. */
+  key_variable?: string | null;
+  /** The part before the `/` of `upstream/model`. */
+  name: string;
+  /** What is worth knowing. */
+  note: string;
+  /** What it calls itself. */
+  title: string;
+}
+
 /** A tool that is not offered. */
 export interface LeftOutInfo {
   /** The tool. */
@@ -545,6 +601,37 @@ export interface Listed_Found {
 }
 
 /** Some rows of a list, and where the next ones begin. */
+export interface Listed_KnownUpstream {
+  /** Newest first, unless the list says otherwise. */
+  items: {
+    /** Where it is. */
+    address: string;
+    /** Whether it answers; of those that run on this machine. */
+    answers?: boolean | null;
+    /** Whether turns can use it now. */
+    connected: boolean;
+    /** How it is spoken to. */
+    dialect: string;
+    /** `present`, `missing`, or `not_needed`. */
+    key: string;
+    /** Where a key that is present comes from: `environment`, `stored` or `program`. */
+    key_from?: string | null;
+    /** Where a person gets a key. */
+    key_url?: string | null;
+    /** The environment variable that may hold it. */
+    key_variable?: string | null;
+    /** The part before the `/` of `upstream/model`. */
+    name: string;
+    /** What is worth knowing. */
+    note: string;
+    /** What it calls itself. */
+    title: string;
+  }[];
+  /** `cursor` of the next page; absent = there is nothing more. */
+  next?: string | null;
+}
+
+/** Some rows of a list, and where the next ones begin. */
 export interface Listed_PromptPreview {
   /** Newest first, unless the list says otherwise. */
   items: {
@@ -633,6 +720,11 @@ export interface Listed_UpstreamInfo {
     dialect: string;
     /** `present`, `missing`, or `not_needed`. */
     key: string;
+    /**
+     * Where a key that is present comes from: `environment`, which comes first, `stored` (when it was
+     * connected), or `program`.
+     */
+    key_from?: string | null;
     /** The environment variable that should hold the key, for whoever runs the server (scope `admin`). */
     key_variable?: string | null;
     /** Models that agents of yours use there. */
@@ -1235,6 +1327,11 @@ export interface UpstreamInfo {
   dialect: string;
   /** `present`, `missing`, or `not_needed`. */
   key: string;
+  /**
+   * Where a key that is present comes from: `environment`, which comes first, `stored` (when it was
+   * connected), or `program`.
+   */
+  key_from?: string | null;
   /** The environment variable that should hold the key, for whoever runs the server (scope `admin`). */
   key_variable?: string | null;
   /** Models that agents of yours use there. */
@@ -2880,6 +2977,39 @@ export interface Operations {
   "GET /v1/upstreams": {
     /** All of them, by name */
     response: Listed_UpstreamInfo;
+  };
+  /**
+   * List the upstreams that are known by name, with what it takes to connect each, and which of those on this
+   * machine answer.
+   */
+  "GET /v1/upstreams/known": {
+    /** All of them */
+    response: Listed_KnownUpstream;
+  };
+  /**
+   * Connect an upstream: it is asked which models it has, and a model for a word if one is named; then its
+   * key is kept, and
+   * turns that begin from now on can use it. A key is in no answer.
+   */
+  "POST /v1/upstreams/{upstream}/connect": {
+    path: {
+      /** A name of `/v1/upstreams/known`, one of the configuration, or, with `base_url`, a new one */
+      upstream: string;
+    };
+    body: Connect;
+    /** It can be used */
+    response: ConnectedUpstream;
+  };
+  /**
+   * Forget the key that was stored for an upstream, and what was connected with it. Turns that run keep it.
+   */
+  "DELETE /v1/upstreams/{upstream}/key": {
+    path: {
+      /** Its name */
+      upstream: string;
+    };
+    /** It is forgotten */
+    response: undefined;
   };
 }
 

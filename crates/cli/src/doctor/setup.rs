@@ -6,6 +6,7 @@ use crate::messages::Words;
 use crate::setup::{self, Folders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use throughline::KeyOrigin;
 use throughline::config::{DEMO, Settings};
 use throughline_tools::{AgentCallable, Toolbox};
 
@@ -54,7 +55,10 @@ pub fn upstreams(settings: &Settings, words: Words, report: &mut Report) {
             (Some(variable), _) => {
                 let state = if used.contains(upstream.name()) { State::Wrong } else { State::Note };
                 report.add(Area::Upstreams, state, upstream.name(), words.doctor_no_key(&place, variable));
-                report.remedy(format!("export {variable}=…"));
+                report.remedy(format!("throughline connect {}, or export {variable}=…", upstream.name()));
+            }
+            _ if upstream.key_origin() == Some(KeyOrigin::Stored) => {
+                report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_stored_key(&place));
             }
             (None, Some(variable)) => {
                 report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_key(&place, variable));

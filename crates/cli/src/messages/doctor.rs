@@ -4,7 +4,7 @@ use super::words::{Lang, Words};
 use crate::doctor::Area;
 
 impl Words {
-    fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
+    pub(super) fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
         match self.0 {
             Lang::English => english.into(),
             Lang::Chinese => chinese.into(),
@@ -66,6 +66,11 @@ impl Words {
     /// A key is there.
     pub fn doctor_key(self, place: &str, variable: &str) -> String {
         self.say(format!("{place}, {variable} is set"), format!("{place}，已设置 {variable}"))
+    }
+
+    /// A key is stored.
+    pub fn doctor_stored_key(self, place: &str) -> String {
+        self.say(format!("{place}, its key is stored"), format!("{place}，密钥已保存"))
     }
 
     /// No key is needed.

@@ -118,6 +118,19 @@ Examples:
   throughline upstreams --json
   DEEPSEEK_API_KEY=… throughline ask --model deepseek/deepseek-chat \"hello\"";
 
+/// Long help of `connect`.
+pub const CONNECT_HELP: &str = "\
+The upstream is asked which models it has, and the model for a word, before anything is written. The key is stored in
+the data folder, readable by you alone, unless an environment variable has it: that one comes first. Into the file go
+the model of the agent and, with --base-url or --key-env, the upstream; its comments stay.
+
+Examples:
+  throughline connect
+  throughline connect deepseek --model deepseek-chat
+  pass show deepseek | throughline connect deepseek --model deepseek-chat --key-stdin
+  throughline connect work --base-url http://10.0.0.5:9000/v1 --api openai-chat --model qwen3
+  throughline connect deepseek --forget";
+
 /// Long help of `doctor`.
 pub const DOCTOR_HELP: &str = "\
 Asks no model anything. Sources of tools (MCP servers, commands, plugins) are started and stopped again.

@@ -19,8 +19,9 @@ use place::Note;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Kept;
-use throughline::config::{Auth, Settings, Switch};
+use throughline::config::{Auth, CONNECTED_FILE, ConnectedFile, Settings, Switch};
 use throughline::{Approval, KeepRaw};
+use throughline_server::connections::Connections;
 use throughline_server::gate::FirstKey;
 use throughline_server::hub::MERGE_AFTER;
 use throughline_server::kept_media::KeptMedia;
@@ -77,6 +78,7 @@ pub async fn run(args: &Serve) -> Ended {
     let state = AppState::merging(world.app.clone(), kept.catalog(), blobs, server.limits, merge_after)
         .rendering(server.render);
     let state = watching.of(&state, &kept);
+    let state = state.connecting(connections(args, &kept, redaction.clone()));
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
         .hub
@@ -142,6 +144,20 @@ pub async fn run(args: &Serve) -> Ended {
         Served::Drained => Exit::Done,
         Served::AtOnce => Exit::Cancelled,
     })
+}
+
+/// Keys in the data folder, over the same layers as at the start.
+fn connections(args: &Serve, kept: &Kept, redaction: Arc<Redaction>) -> Connections {
+    let file = ConnectedFile::at(kept.folder.join(CONNECTED_FILE));
+    let (choice, listen, store) = (args.choice.clone(), args.listen.clone(), args.store.clone());
+    Connections::new(
+        file,
+        redaction,
+        Arc::new(move |connected| {
+            setup::settings_over(&choice, listen.as_deref(), store.as_deref(), connected)
+                .map_err(|failure| failure.what)
+        }),
+    )
 }
 
 /// `name → model`, the one that answers first.

@@ -1,5 +1,5 @@
-//! A new configuration while the server runs: when the file changes, or somebody sends SIGHUP. What is wrong with it is said,
-//! and the one before stays. R: O2
+//! A new configuration while the server runs: when the file changes, or a key that is stored, or somebody sends SIGHUP. What
+//! is wrong with it is said, and the one before stays. R: O2, O4
 
 use crate::args::Serve;
 use crate::interrupt::Terminal;
@@ -27,9 +27,10 @@ pub async fn watch(
     store: StoreSettings,
 ) {
     let file = setup::config_file(args.choice.config.as_deref());
+    let keys = setup::connected_file().map(|file| file.path().to_owned());
     let mut wishes = wishes();
     let mut every = tokio::time::interval(LOOK_EVERY);
-    let mut seen = written(&file);
+    let mut seen = (written(&file), written(&keys));
     let mut running = (server, store);
     loop {
         let asked = tokio::select! {
@@ -37,7 +38,7 @@ pub async fn watch(
             // Where there are no such signals, nobody wishes.
             Some(()) = wishes.recv() => !terminal.is_gone(),
         };
-        let now = written(&file);
+        let now = (written(&file), written(&keys));
         if !asked && now == seen {
             continue;
         }

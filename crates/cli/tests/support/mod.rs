@@ -10,5 +10,7 @@ pub fn throughline() -> (Command, tempfile::TempDir) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THROUGHLINE_")) {
         command.env_remove(name);
     }
+    // Nor whatever was connected.
+    command.env("THROUGHLINE_DATA", folder.path().join("data"));
     (command, folder)
 }

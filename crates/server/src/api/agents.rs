@@ -433,6 +433,31 @@ async fn put(
     }
 }
 
+/// Makes this the model of a stored agent. If there is none of the name, it becomes a copy of the one that answers by default.
+pub(super) async fn give_model(
+    state: &AppState,
+    principal: &Principal,
+    name: &str,
+    model: &str,
+) -> Result<AgentDetail, ApiError> {
+    if of_file(state, name).is_some() {
+        return Err(read_only(name).param("agent"));
+    }
+    let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;
+    let (settings, expect) = match document {
+        Some(there) => (there.body.get(SETTINGS).cloned(), Expect::Version(there.version)),
+        None => (Some(state.app.agent_for(None, &None)?.to_settings()), Expect::Absent),
+    };
+    let mut settings = match settings {
+        Some(Value::Object(settings)) => settings,
+        _ => Map::new(),
+    };
+    settings.insert("model".to_owned(), model.into());
+    // They were for the model that it had.
+    settings.remove("fallback");
+    put(state, principal, name, Value::Object(settings), expect).await
+}
+
 /// Take an agent away. Turns that run keep it.
 #[utoipa::path(delete, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name")), responses(

@@ -1,5 +1,7 @@
 //! Upstreams: where models are, and whether each can be used. A key itself is never told. // R: R4
 
+mod connecting;
+
 use super::page::Listed;
 use crate::error::ApiError;
 use crate::principal::{Principal, Scope};
@@ -7,13 +9,14 @@ use crate::state::AppState;
 use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use throughline::{Agent, KeyOrigin, Upstream};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/upstreams`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list))
+    OpenApiRouter::new().routes(routes!(list)).merge(connecting::routes())
 }
 
 /// A model endpoint.
@@ -28,6 +31,10 @@ pub struct UpstreamInfo {
     /// `present`, `missing`, or `not_needed`.
     #[schema(example = "present")]
     pub key: &'static str,
+    /// Where a key that is present comes from: `environment`, which comes first, `stored` (when it was connected), or `program`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "environment")]
+    pub key_from: Option<&'static str>,
     /// The environment variable that should hold the key, for whoever runs the server (scope `admin`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_variable: Option<String>,
@@ -50,24 +57,30 @@ async fn list(
     crate::own_agents::load(&state.app, &*state.catalog, &principal.user).await?;
     let runs_it = principal.scopes.has(Scope::Admin);
     let agents = state.app.agents_of(&Some(principal.user));
-    let described = |upstream: &throughline::Upstream| {
-        let used = agents.iter().flat_map(|agent| &agent.models);
-        let models: BTreeSet<&str> = used
-            .filter(|choice| choice.name == upstream.name())
-            .map(|choice| choice.model.as_str())
-            .collect();
-        UpstreamInfo {
-            name: upstream.name().to_owned(),
-            dialect: upstream.wire_format().name().to_owned(),
-            key: match (upstream.has_key(), upstream.missing_key()) {
-                (true, _) => "present",
-                (false, Some(_)) => "missing",
-                (false, None) => "not_needed",
-            },
-            key_variable: upstream.key_variable().filter(|_| runs_it).map(str::to_owned),
-            address: runs_it.then(|| upstream.address()),
-            models: models.into_iter().map(str::to_owned).collect(),
-        }
-    };
+    let described = |upstream: &Upstream| info(upstream, &agents, runs_it);
     Ok(axum::Json(Listed::whole(state.app.upstreams().iter().map(described).collect())))
+}
+
+/// `runs_it`: told to whoever runs the server.
+fn info(upstream: &Upstream, agents: &[Agent], runs_it: bool) -> UpstreamInfo {
+    let used = agents.iter().flat_map(|agent| &agent.models);
+    let models: BTreeSet<&str> =
+        used.filter(|choice| choice.name == upstream.name()).map(|choice| choice.model.as_str()).collect();
+    UpstreamInfo {
+        name: upstream.name().to_owned(),
+        dialect: upstream.wire_format().name().to_owned(),
+        key: key_state(upstream),
+        key_from: upstream.key_origin().map(KeyOrigin::name),
+        key_variable: upstream.key_variable().filter(|_| runs_it).map(str::to_owned),
+        address: runs_it.then(|| upstream.address()),
+        models: models.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn key_state(upstream: &Upstream) -> &'static str {
+    match (upstream.has_key(), upstream.missing_key()) {
+        (true, _) => "present",
+        (false, Some(_)) => "missing",
+        (false, None) => "not_needed",
+    }
 }

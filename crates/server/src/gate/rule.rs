@@ -77,6 +77,8 @@ const RULES: &[Rule] = &[
     rule("/v1/tools/{}/call", TOOLS, TOOLS),
     rule("/v1/turns", CHAT, CHAT),
     rule("/v1/upstreams", CHAT, ADMIN),
+    // It looks for models on this machine, and says which keys the environment has.
+    rule("/v1/upstreams/known", ADMIN, ADMIN),
     rule("/v1/ws", CHAT, CHAT),
     #[cfg(feature = "test-routes")]
     rule("/_echo", OPEN, ADMIN),

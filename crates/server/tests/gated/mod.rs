@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use throughline::config::ServerSettings;
 use throughline_server::gate::{Keys, LOCAL_USER, NewKey, Pass};
 use throughline_server::principal::Scope;
-use throughline_server::{Gate, Scopes, Served, Server, router};
+use throughline_server::{AppState, Gate, Scopes, Served, Server, router};
 use throughline_store::StoreError;
 use throughline_store::catalog::KeyRow;
 use throughline_testkit::Model;
@@ -45,6 +45,16 @@ impl Gated {
         settings: &ServerSettings,
         drain: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
+        Self::start_as(model, settings, drain, |state| state).await
+    }
+
+    /// With more in its state.
+    pub async fn start_as(
+        model: impl Model,
+        settings: &ServerSettings,
+        drain: impl Future<Output = ()> + Send + 'static,
+        more: impl FnOnce(AppState) -> AppState,
+    ) -> Self {
         let inner = TestServer::start(model).await;
         let keys = KeysInMemory::default();
         let gate = Gate::new(settings, Arc::new(keys.clone()));
@@ -52,7 +62,7 @@ impl Gated {
         let address = bound.address();
         let (wish, wishes) = mpsc::channel(2);
         let serving =
-            Some(tokio::spawn(bound.serve(gate.around(router(inner.state.clone())), wishes, drain)));
+            Some(tokio::spawn(bound.serve(gate.around(router(more(inner.state.clone()))), wishes, drain)));
         let tending = gate.clone();
         let tending = tokio::spawn(async move { tending.tend().await });
         Self { address, gate, keys, inner, wish, serving, tending }

@@ -1,5 +1,6 @@
 //! The layers on top of each other: known upstreams, the file, the environment, flags.
 
+use super::connected::{Connected, Connection};
 use super::error::ConfigError;
 use super::file::{
     AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
@@ -111,7 +112,7 @@ impl Settings {
 ///   for one, which wins.
 /// - `THROUGHLINE_BASE_URL_NAME`: another address for one.
 /// - `THROUGHLINE_LISTEN`, `THROUGHLINE_STORE`: as the flags.
-/// - Keys: the variable that `key_env` or the table of known upstreams names.
+/// - Keys: the variable that `key_env` or the table of known upstreams names; else what was stored.
 ///
 /// No file, no environment, no flags = the demo model with tools.
 ///
@@ -122,15 +123,36 @@ pub fn resolve(
     environment: &Environment,
     flags: &Flags,
 ) -> Result<Settings, ConfigError> {
+    resolve_connected(file, &Connected::default(), environment, flags)
+}
+
+/// The same with upstreams that were connected. A key of theirs counts where the environment has none; an upstream of theirs
+/// where the file has none of the name. R: O4
+///
+/// # Errors
+/// As in [`resolve`].
+pub fn resolve_connected(
+    file: Option<File>,
+    connected: &Connected,
+    environment: &Environment,
+    flags: &Flags,
+) -> Result<Settings, ConfigError> {
     let file = file.unwrap_or_default();
     let user = user(&file)?;
     let sources = sources(&file)?;
     let server = serving::server(&file, environment, flags)?;
     let store = serving::store(&file, environment, flags)?;
-    let layers = Layers { file: &file, environment, flags };
+    let layers = Layers { file: &file, connected, environment, flags };
     let mut upstreams = BTreeMap::new();
     for (name, section) in &file.upstreams {
         upstreams.insert(name.clone(), layers.upstream(name, section)?);
+    }
+    for (name, connection) in connected.iter().filter(|(name, _)| *name != DEMO) {
+        if !upstreams.contains_key(name)
+            && let Some(upstream) = layers.connected_upstream(name, connection)
+        {
+            upstreams.insert(name.to_owned(), layers.with_environment(upstream)?);
+        }
     }
     let mut agents = BTreeMap::new();
     for (name, section) in &file.agents {
@@ -189,11 +211,12 @@ pub(super) fn agent_of(
     section: &AgentSection,
     mut upstreams: BTreeMap<String, Upstream>,
 ) -> Result<Agent, ConfigError> {
-    Layers { file, environment, flags }.agent(name, section, &mut upstreams)
+    Layers { file, connected: &Connected::default(), environment, flags }.agent(name, section, &mut upstreams)
 }
 
 struct Layers<'a> {
     file: &'a File,
+    connected: &'a Connected,
     environment: &'a Environment,
     flags: &'a Flags,
 }
@@ -224,6 +247,14 @@ impl Layers<'_> {
             }
         };
         self.overlay(upstream, s, &here)
+    }
+
+    /// `None`: a later release, or an earlier one, knew it. Whoever names it is told that it is not there.
+    fn connected_upstream(&self, name: &str, connection: &Connection) -> Option<Upstream> {
+        match &connection.own {
+            Some(own) => Upstream::new(name, own.dialect, &own.base_url).ok(),
+            None => Upstream::known(name).ok(),
+        }
     }
 
     fn known(&self, name: &Spanned<String>) -> Result<Upstream, ConfigError> {
@@ -306,6 +337,9 @@ impl Layers<'_> {
         if let Some(variable) = upstream.key_env.clone() {
             let value = self.environment.get(&variable).cloned();
             upstream = upstream.key_of(&variable, value);
+        }
+        if let Some(key) = self.connected.get(&upstream.name).and_then(|connection| connection.key.clone()) {
+            upstream = upstream.key_stored(key);
         }
         let of_this = |what: &str| format!("THROUGHLINE_{what}_{}", shouted(&upstream.name));
         let (base_url, streaming) = (of_this("BASE_URL"), of_this("STREAMING"));
@@ -505,7 +539,7 @@ impl Layers<'_> {
             }
             (Some(_), None) => {}
             (None, model) => {
-                if model.is_none() && !upstreams.is_empty() {
+                if model.is_none() && !self.file.upstreams.is_empty() {
                     let message = "the file has upstreams but no agent, so no model is chosen";
                     return Err(ConfigError::whole_file(&self.file.source.file, message)
                         .help("[agents.default] with model = \"upstream/model\", or --model"));

@@ -57,7 +57,6 @@ impl Drop for Watched {
 
 impl CallWatch {
     /// Nobody watches.
-    #[cfg(test)]
     pub(crate) fn nobody() -> Self {
         Self(None)
     }

@@ -30,6 +30,8 @@ const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 /// Most bytes that are read behind a complete reply for the sake of its connection, and how long.
 const REST_BYTES_MAX: usize = 16 << 10;
 const REST_MAX: Duration = Duration::from_millis(500);
+/// What Anthropic's API asks of every request.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// How long an idle connection is kept for the next call. Below the shortest common server setting (60 s), so that few
 /// calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
@@ -247,7 +249,62 @@ impl UpstreamClient {
         }
     }
 
+    /// Asks for something beside the models' replies, such as which models there are: the whole answer. R: O4
+    pub(crate) async fn look(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamFailure> {
+        let version = match self.upstream.dialect {
+            Dialect::Anthropic => vec![("anthropic-version", ANTHROPIC_VERSION.to_owned())],
+            _ => Vec::new(),
+        };
+        let headers = self.headers("application/json", &version)?;
+        let limits = Deadlines::start(&self.upstream);
+        let sending = self.http.get(self.upstream.base_url.join(path)).headers(headers).send();
+        let mut response = match timeout_at(limits.first_byte, sending).await {
+            Err(_) => return Err(limits.expired(Waiting::FirstByte)),
+            Ok(Err(error)) => return Err(failure::of_transport(&error, self.host())),
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        if !status.is_success() {
+            let body = self.redact(&error_body(response, &limits).await);
+            let answer = Answer {
+                status: status.as_u16(),
+                retry_after: None,
+                retry_after_ms: None,
+                body: &body,
+                now: 0,
+            };
+            return Err(failure::of_answer(&answer, Offered::Nothing));
+        }
+        let mut bytes = Vec::new();
+        loop {
+            match timeout_at(limits.next(Waiting::NextPiece), response.chunk()).await {
+                Err(_) => return Err(limits.expired(Waiting::NextPiece)),
+                Ok(Err(error)) => return Err(failure::of_transport(&error, self.host())),
+                Ok(Ok(None)) => return Ok(bytes),
+                Ok(Ok(Some(piece))) if bytes.len() + piece.len() > bytes_max => {
+                    let message = format!("the answer has more than {bytes_max} bytes");
+                    return Err(failure::plain(FailureKind::Status, message));
+                }
+                Ok(Ok(Some(piece))) => bytes.extend_from_slice(&piece),
+            }
+        }
+    }
+
     fn request(&self, encoded: &EncodedRequest) -> Result<reqwest::Request, UpstreamFailure> {
+        let unsendable = |why: String| failure::plain(FailureKind::Unsendable, why);
+        let accept = accept(self.upstream.dialect, self.upstream.transfer);
+        let headers = self.headers(accept, &encoded.headers)?;
+        let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
+        self.http
+            .post(self.upstream.base_url.join(&encoded.path))
+            .headers(headers)
+            .body(body)
+            .build()
+            .map_err(|error| unsendable(error.to_string()))
+    }
+
+    /// What every request carries, the key included.
+    fn headers(&self, accept: &str, more: &[(&'static str, String)]) -> Result<HeaderMap, UpstreamFailure> {
         let unsendable = |why: String| failure::plain(FailureKind::Unsendable, why);
         let mut headers = HeaderMap::new();
         let mut put = |name: HeaderName, value: &str, secrecy: Secrecy| match HeaderValue::try_from(value) {
@@ -260,8 +317,8 @@ impl UpstreamClient {
         };
         put(header::CONTENT_TYPE, "application/json", Secrecy::Plain)?;
         put(header::ACCEPT_ENCODING, "identity", Secrecy::Plain)?;
-        put(header::ACCEPT, accept(self.upstream.dialect, self.upstream.transfer), Secrecy::Plain)?;
-        for (name, value) in &encoded.headers {
+        put(header::ACCEPT, accept, Secrecy::Plain)?;
+        for (name, value) in more {
             put(HeaderName::from_static(name), value, Secrecy::Plain)?;
         }
         match &self.upstream.key {
@@ -276,20 +333,16 @@ impl UpstreamClient {
                 _ => put(header::AUTHORIZATION, &format!("Bearer {}", key.reveal()), Secrecy::Secret)?,
             },
             Key::Missing(variable) => {
-                let why = format!("there is no key: the environment variable {variable} is not set");
+                let why = format!(
+                    "there is no key: the environment variable {variable} is not set, and none is stored"
+                );
                 return Err(failure::plain(FailureKind::Unauthorized, why));
             }
         }
         for (name, value) in &self.upstream.headers {
             put(name.clone(), value.reveal(), Secrecy::Secret)?;
         }
-        let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
-        self.http
-            .post(self.upstream.base_url.join(&encoded.path))
-            .headers(headers)
-            .body(body)
-            .build()
-            .map_err(|error| unsendable(error.to_string()))
+        Ok(headers)
     }
 
     /// How its replies are read.

@@ -7,12 +7,14 @@ mod deadlines;
 mod error_body;
 mod failure;
 mod handoff;
+mod probe;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use batch::Batch;
 pub(crate) use client::UpstreamClient;
 pub(crate) use handoff::{Handoff, ModelItem};
+pub use probe::{ProbeError, ProbeFailure};
 
 use crate::closest::closest;
 use crate::known;
@@ -37,6 +39,7 @@ pub struct Upstream {
     pub(crate) dialect: Dialect,
     pub(crate) base_url: BaseUrl,
     pub(crate) key: Key,
+    pub(crate) key_origin: KeyOrigin,
     pub(crate) key_env: Option<String>,
     pub(crate) headers: Vec<(reqwest::header::HeaderName, Secret)>,
     pub(crate) profile: Profile,
@@ -54,6 +57,28 @@ pub(crate) enum Key {
     Given(Secret),
     /// One is needed, and this variable, which should hold it, is not set.
     Missing(String),
+}
+
+/// Where a key comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOrigin {
+    /// An environment variable.
+    Environment,
+    /// It was stored when the upstream was connected.
+    Stored,
+    /// The program gave it.
+    Program,
+}
+
+impl KeyOrigin {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Environment => "environment",
+            Self::Stored => "stored",
+            Self::Program => "program",
+        }
+    }
 }
 
 /// How long an upstream may take. R: T11
@@ -160,6 +185,7 @@ impl Upstream {
             dialect,
             base_url: BaseUrl::parse(base_url)?,
             key: Key::Without,
+            key_origin: KeyOrigin::Program,
             key_env: None,
             headers: Vec::new(),
             profile: Profile::default(),
@@ -184,6 +210,16 @@ impl Upstream {
     /// The key.
     pub fn key(mut self, key: impl Into<Secret>) -> Self {
         self.key = Key::Given(key.into());
+        self.key_origin = KeyOrigin::Program;
+        self
+    }
+
+    /// A key that was stored, unless there is one already: what the environment says comes first.
+    pub(crate) fn key_stored(mut self, key: Secret) -> Self {
+        if !self.has_key() {
+            self.key = Key::Given(key);
+            self.key_origin = KeyOrigin::Stored;
+        }
         self
     }
 
@@ -205,7 +241,10 @@ impl Upstream {
     pub(crate) fn key_of(mut self, variable: &str, value: Option<String>) -> Self {
         self.key_env = Some(variable.to_owned());
         self.key = match value.map(|value| value.trim().to_owned()) {
-            Some(value) if !value.is_empty() => Key::Given(value.into()),
+            Some(value) if !value.is_empty() => {
+                self.key_origin = KeyOrigin::Environment;
+                Key::Given(value.into())
+            }
             _ => Key::Missing(variable.to_owned()),
         };
         self
@@ -293,6 +332,11 @@ impl Upstream {
     /// Whether it can be used: it has the key that it needs, or needs none.
     pub fn has_key(&self) -> bool {
         matches!(self.key, Key::Given(_))
+    }
+
+    /// Where its key comes from; `None` = it has none.
+    pub fn key_origin(&self) -> Option<KeyOrigin> {
+        self.has_key().then_some(self.key_origin)
     }
 
     /// What nobody may see of it: its key, its headers, and the password of its proxy. R: R4

@@ -347,7 +347,10 @@ async fn without_its_key_nothing_is_sent_and_the_variable_is_named() {
     let upstream = chat(&server).key_of("NOBODY_SET_THIS", Environment::new().remove("NOBODY_SET_THIS"));
     let came = call(&client(upstream), &request()).await;
     assert_eq!(came.kind(), Some(K::Unauthorized));
-    assert_eq!(came.message(), "there is no key: the environment variable NOBODY_SET_THIS is not set");
+    assert_eq!(
+        came.message(),
+        "there is no key: the environment variable NOBODY_SET_THIS is not set, and none is stored"
+    );
     assert_eq!(server.exchanges().len(), 0);
 }
 

@@ -1,12 +1,9 @@
-import { useEffect, useState } from "react";
+import { openModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
-import { useClient } from "../session/context.tsx";
 
 /** What stands where nothing was said yet. R: O4 */
-export function FirstRun({ ask }: { ask(prompt: string): void }) {
+export function FirstRun({ model, ask }: { model: string | undefined; ask(prompt: string): void }) {
   const words = useWords();
-  const model = useModel();
-  const isDemo = model === "demo";
   return (
     <div className="mx-auto flex w-full max-w-190 flex-col items-start gap-4 py-8 min-[720px]:py-14">
       <h2 className="text-2xl leading-tight font-semibold">{words.firstTitle}</h2>
@@ -25,33 +22,14 @@ export function FirstRun({ ask }: { ask(prompt: string): void }) {
           </li>
         ))}
       </ul>
-      {isDemo && (
-        <>
+      {model === "demo" && (
+        <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
           <p className="text-[13px] text-muted">{words.demoModel}</p>
-          <details className="w-full rounded-card border border-line bg-sunken px-4 py-2.5 text-[13px]">
-            <summary className="font-semibold">{words.connectHow}</summary>
-            <p className="mt-2 text-muted">{words.connectText}</p>
-            <pre className="pre mt-2">
-              {"export DEEPSEEK_API_KEY=…\nthroughline serve --model deepseek/deepseek-chat"}
-            </pre>
-          </details>
-        </>
+          <button type="button" className="button" onClick={openModels}>
+            {words.connectHow}
+          </button>
+        </div>
       )}
     </div>
   );
-}
-
-/** The model that answers if nothing else is said. */
-function useModel(): string | undefined {
-  const client = useClient();
-  const [model, setModel] = useState<string>();
-  useEffect(() => {
-    const leave = new AbortController();
-    client
-      .call("GET /v1/agents", { signal: leave.signal })
-      .then(({ items }) => setModel(items.find((one) => one.is_default)?.model?.split("/")[0]))
-      .catch(() => undefined);
-    return () => leave.abort();
-  }, [client]);
-  return model;
 }

@@ -15,7 +15,7 @@ import { AvatarBeside, AvatarBubble } from "../avatar/avatar.tsx";
 import { Avatar } from "../avatar/model.ts";
 import { useWords } from "../i18n/use.ts";
 import { wordsOf } from "../i18n/words.ts";
-import { language } from "../preferences.ts";
+import { answering, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { go, onPath, path } from "../shell/router.ts";
 import { Composer } from "./composer/composer.tsx";
@@ -97,7 +97,7 @@ export default function ChatView() {
             <div ref={content} className="mx-auto max-w-190 pt-6.5 pb-2.5 max-[1099px]:pb-26">
               {state.phase === "loading" && <p className="text-muted">{words.loading}</p>}
               {state.phase === "missing" && <p>{words.missing}</p>}
-              {state.phase === "new" && <FirstRun ask={ask} />}
+              {state.phase === "new" && <FirstRun model={offer?.model} ask={ask} />}
               {state.before !== undefined && (
                 <button
                   type="button"
@@ -143,6 +143,7 @@ function useModel(client: Throughline) {
       listeners: (turnId) => [announcements, avatar.of(turnId)],
       onBegun: (id) => go(`/c/${id}`, "replace"),
       onEnd: () => announcements.end(),
+      agent: answering.get,
     });
     const [attention, pictures] = [new Attention(), new Pictures(client)];
     return { conversation, avatar, list, announcements, attention, pictures };

@@ -65,8 +65,7 @@ export const en = {
   firstText:
     "One message comes back, and it does not break off: text, tools and their results in one thread.",
   demoModel: "The demo model answers, a script that says so: no key, invented weather.",
-  connectHow: "Connect a model of your own",
-  connectText: "Put a key into the environment and name a model, or run the guided setup in a terminal:",
+  connectHow: "Connect a model",
   examples: [
     { title: "Weather", prompt: "Compare the weather in Paris, London and Tokyo" },
     { title: "A face", prompt: "Wink at me while you talk" },

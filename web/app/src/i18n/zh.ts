@@ -61,8 +61,7 @@ export const zh: Words = {
   firstTitle: "问一件需要工具的事",
   firstText: "回来的是一条不会中断的消息：文字、工具和结果都在同一条线上。",
   demoModel: "回答的是演示模型，它是一段脚本，也会如实说明：不需要密钥，天气是编的。",
-  connectHow: "接入你自己的模型",
-  connectText: "把密钥放进环境变量并指定模型，或在终端里运行引导：",
+  connectHow: "连接模型",
   examples: [
     { title: "天气", prompt: "比较一下巴黎、伦敦和东京的天气" },
     { title: "表情", prompt: "一边说话，一边对我眨眼" },

@@ -1,5 +1,6 @@
 import { Settings2 } from "lucide-react";
 import { type ReactNode, useId, useSyncExternalStore } from "react";
+import { openModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
 import {
   type Announce,
@@ -49,6 +50,9 @@ export function Settings() {
           <option value={"end" satisfies Announce}>{words.announceEnd}</option>
           <option value={"off" satisfies Announce}>{words.announceOff}</option>
         </Choice>
+        <button type="button" className="button mt-2 w-full justify-center" onClick={openModels}>
+          {words.connectHow}
+        </button>
         <a href="/docs" className="mt-2 block text-[13px] text-accent underline">
           {words.api}
         </a>

@@ -1,4 +1,5 @@
-import { Suspense, useSyncExternalStore } from "react";
+import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { onOpenModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
 import { Boundary } from "./boundary.tsx";
 import { Link } from "./link.tsx";
@@ -6,10 +7,14 @@ import { Rail } from "./rail.tsx";
 import { onPath, path } from "./router.ts";
 import { ROUTES } from "./routes.ts";
 
+const Models = lazy(() => import("../connect/dialog.tsx"));
+
 /** The rail and the view that the address names. */
 export function Shell() {
   const words = useWords();
   const here = useSyncExternalStore(onPath, path);
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => onOpenModels(() => setOpen(true)), []);
   const route = ROUTES.find((route) => route.shows(here));
   return (
     <div className="flex h-dvh flex-col-reverse min-[720px]:flex-row">
@@ -21,6 +26,11 @@ export function Shell() {
           </Suspense>
         </Boundary>
       </main>
+      {isOpen && (
+        <Suspense>
+          <Models close={() => setOpen(false)} />
+        </Suspense>
+      )}
     </div>
   );
 }

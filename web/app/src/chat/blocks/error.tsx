@@ -1,5 +1,6 @@
 import type { Fault } from "@throughline/client";
 import { useSyncExternalStore } from "react";
+import { openModels } from "../../connect/open.ts";
 import { useWords } from "../../i18n/use.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { mode } from "../composer/mode.ts";
@@ -33,6 +34,11 @@ export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
           {fault.code === NO_TOOLS && (
             <button type="button" className="button primary" onClick={() => again("text")}>
               {words.switchToText}
+            </button>
+          )}
+          {fault.code === "unauthorized" && (
+            <button type="button" className="button primary" onClick={openModels}>
+              {words.connectHow}
             </button>
           )}
           <button type="button" className="button" onClick={() => again(undefined)}>

@@ -10,6 +10,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
+import { openModels } from "../../connect/open.ts";
 import { useWords } from "../../i18n/use.ts";
 import { useChat } from "../context.tsx";
 import type { Said } from "../model/entry.ts";
@@ -154,6 +155,16 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
             }}
           />
           <ModeSwitch />
+          {offer && (
+            <button
+              type="button"
+              title={words.connectHow}
+              className="max-w-44 truncate hover:text-text"
+              onClick={openModels}
+            >
+              {offer.model}
+            </button>
+          )}
           {offer && (
             <span className="tabular-nums max-[520px]:hidden">
               {words.tools(offer.tools)} · {words.tokens(offer.tokens)}

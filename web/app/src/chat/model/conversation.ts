@@ -24,6 +24,8 @@ export interface ConversationOptions {
   onBegun?(id: string): void;
   /** A turn that was followed has ended. */
   onEnd?(): void;
+  /** Who is to answer; empty: whom the server names. */
+  agent?(): string;
 }
 
 export class ConversationStore {
@@ -247,7 +249,8 @@ export class ConversationStore {
       title: this.#state.title || said.flatMap((part) => (part.type === "text" ? part.text : [])).join(" "),
     });
     try {
-      const started = await this.#client.start(turn, { signal });
+      const agent = this.#options.agent?.();
+      const started = await this.#client.start(agent ? { ...turn, agent } : turn, { signal });
       if (signal.aborted) return;
       const taken: Entry = { ...entry, turnId: started.turn_id };
       this.#exchange(entry, taken);

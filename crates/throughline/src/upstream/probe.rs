@@ -1,0 +1,298 @@
+//! Whether an upstream can be used, found out by asking it: which models it has, and whether one of them answers. R: O4
+
+use super::{Handoff, ModelItem, Upstream, UpstreamClient};
+use crate::clock::Clock;
+use crate::driver::CallWatch;
+use crate::error::Error;
+use crate::known;
+use crate::media::Shelf;
+use futures_util::FutureExt;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::time::Duration;
+use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_wire::text::CallFormat;
+use throughline_wire::{Dialect, End, Limits, Message, ModelRequest, StepEvent, UserPart};
+
+/// Most bytes of a list of models. The longest ones have about a megabyte.
+const LIST_BYTES_MAX: usize = 8 << 20;
+
+/// What keeps an upstream from being used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeFailure {
+    /// The key is none of its keys.
+    Key,
+    /// It cannot be reached, or does not answer in time.
+    Connection,
+    /// It has no such model.
+    Model,
+    /// The key is good, and nothing is left on its account.
+    Quota,
+    /// It refuses more requests for now.
+    Busy,
+    /// It does not say which models it has.
+    NotListed,
+    /// Anything else; the upstream's own words say what.
+    Refused,
+}
+
+/// Why an upstream cannot be used, in its own words; its key is not in them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct ProbeError {
+    /// What it comes to.
+    pub failure: ProbeFailure,
+    /// What the upstream, or the network, says.
+    pub why: String,
+}
+
+impl Upstream {
+    /// The models that it has, the newest first where it says when each was made; those that do something else than to talk,
+    /// as far as their names tell, stand at the end.
+    ///
+    /// # Errors
+    /// It cannot be asked within this time, does not take the key, or does not say.
+    pub async fn models(&self, within: Duration) -> Result<Vec<String>, ProbeError> {
+        let asking = async {
+            let client = self.client()?;
+            if let Some(check) =
+                known::known(&self.name).and_then(|row| row.key_check).filter(|_| self.has_key())
+            {
+                client.look(check, LIST_BYTES_MAX).await.map_err(|failure| told(&failure))?;
+            }
+            let path = match self.dialect {
+                Dialect::Ollama => "/api/tags",
+                Dialect::Gemini => "/models?pageSize=1000",
+                Dialect::Anthropic => "/v1/models?limit=1000",
+                _ => "/models",
+            };
+            let body = client.look(path, LIST_BYTES_MAX).await.map_err(|failure| match told(&failure) {
+                error if matches!(failure.status, Some(404 | 405 | 501)) => {
+                    ProbeError { failure: ProbeFailure::NotListed, ..error }
+                }
+                error => error,
+            })?;
+            listed(&body).ok_or_else(|| ProbeError {
+                failure: ProbeFailure::NotListed,
+                why: "what it answers is no list of models".to_owned(),
+            })
+        };
+        bounded(within, asking).await
+    }
+
+    /// Whether this model says something: it is asked for one word, and the reply is left at its first piece.
+    ///
+    /// # Errors
+    /// It cannot be asked within this time, or refuses.
+    pub async fn answers(&self, model: &str, within: Duration) -> Result<(), ProbeError> {
+        let asking = async {
+            let client = self.client()?;
+            let text = "Say OK.".to_owned();
+            let request = ModelRequest {
+                model: model.to_owned(),
+                messages: vec![Message::User(vec![UserPart::Text { text }])],
+                ..ModelRequest::default()
+            };
+            let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
+            let watch = CallWatch::nobody();
+            let call = client.call(Box::new(request), &CallFormat::Native, &clock, watch, &shelf, &said);
+            let mut call = Some(call.boxed());
+            while let Some(item) = said.next_of(&mut call).await {
+                match item {
+                    ModelItem::Failed(failure) => return Err(told(&failure)),
+                    ModelItem::Events(events) => {
+                        for event in events {
+                            match event {
+                                StepEvent::End(End::Error(error)) => {
+                                    return Err(in_words(error.message, None));
+                                }
+                                StepEvent::End(End::Truncated) | StepEvent::Problem(_) => {}
+                                StepEvent::Usage(_) | StepEvent::Opaque(_) => {}
+                                _ => return Ok(()),
+                            }
+                        }
+                    }
+                }
+            }
+            Err(in_words("it said nothing".to_owned(), None))
+        };
+        bounded(within, asking).await
+    }
+
+    fn client(&self) -> Result<UpstreamClient, ProbeError> {
+        UpstreamClient::new(self.clone(), Limits::default())
+            .map_err(|error: Error| ProbeError { failure: ProbeFailure::Connection, why: error.to_string() })
+    }
+}
+
+async fn bounded<T>(
+    within: Duration,
+    asking: impl Future<Output = Result<T, ProbeError>>,
+) -> Result<T, ProbeError> {
+    tokio::time::timeout(within, asking).await.unwrap_or_else(|_| {
+        let why = format!("no answer within {} s", within.as_secs_f32());
+        Err(ProbeError { failure: ProbeFailure::Connection, why })
+    })
+}
+
+fn told(failure: &UpstreamFailure) -> ProbeError {
+    let said = in_words(failure.message.clone(), failure.status);
+    let found = match failure.kind {
+        // "Insufficient balance" comes as 401, 402, 403 and 429.
+        _ if said.failure == ProbeFailure::Quota => ProbeFailure::Quota,
+        FailureKind::Unauthorized => ProbeFailure::Key,
+        FailureKind::RateLimited => ProbeFailure::Busy,
+        FailureKind::Connect
+        | FailureKind::FirstByteTimeout
+        | FailureKind::IdleTimeout
+        | FailureKind::TotalTimeout
+        | FailureKind::Broken => ProbeFailure::Connection,
+        _ => said.failure,
+    };
+    let why = match failure.status {
+        Some(status) => format!("HTTP {status}: {}", said.why),
+        None => said.why,
+    };
+    ProbeError { failure: found, why }
+}
+
+/// What a refusal means, as far as its words tell.
+fn in_words(why: String, status: Option<u16>) -> ProbeError {
+    let text = why.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let failure = if status == Some(402)
+        || says(&["insufficient_quota", "exceeded your current quota", "billing", "credit balance"])
+        || says(&["insufficient balance", "balance is insufficient", "余额", "欠费", "arrear"])
+    {
+        ProbeFailure::Quota
+    } else if says(&["api key", "api_key", "apikey", "authentication"]) && status.is_none_or(|s| s == 400) {
+        // Gemini: 400 "API key not valid".
+        ProbeFailure::Key
+    } else if status == Some(404)
+        || (text.contains("model") && says(&["not exist", "not found", "not a valid", "invalid", "unknown"]))
+    {
+        ProbeFailure::Model
+    } else {
+        ProbeFailure::Refused
+    };
+    ProbeError { failure, why }
+}
+
+/// The names in a list: OpenAI's and Anthropic's `data`, Gemini's and Ollama's `models`, or a bare list.
+fn listed(body: &[u8]) -> Option<Vec<String>> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let rows = body.get("data").or_else(|| body.get("models")).unwrap_or(&body).as_array()?;
+    let mut models: Vec<(i64, String)> = rows.iter().filter(|row| talks(row)).filter_map(named).collect();
+    // Stable: where nobody says when, the upstream's own order stays.
+    models.sort_by_key(|(created, name)| (is_for_something_else(name), Reverse(*created)));
+    let mut names: Vec<String> = Vec::with_capacity(models.len());
+    for (_, name) in models {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Some(names)
+}
+
+fn named(row: &Value) -> Option<(i64, String)> {
+    let text = |name: &str| row.get(name).and_then(Value::as_str);
+    let name = text("id").or_else(|| text("name")).or_else(|| row.as_str())?;
+    let name = name.strip_prefix("models/").unwrap_or(name);
+    let created = row.get("created").and_then(Value::as_i64).unwrap_or_default();
+    (!name.is_empty()).then(|| (created, name.to_owned()))
+}
+
+/// Whether it can talk, where the list says so: Gemini, OpenRouter, Mistral, Groq.
+fn talks(row: &Value) -> bool {
+    let has = |pointer: &str, wanted: &str| {
+        let list = row.pointer(pointer).and_then(Value::as_array);
+        list.is_none_or(|list| list.iter().any(|one| one.as_str() == Some(wanted)))
+    };
+    has("/supportedGenerationMethods", "generateContent")
+        && has("/architecture/output_modalities", "text")
+        && row.pointer("/capabilities/completion_chat") != Some(&Value::Bool(false))
+        && row.get("active") != Some(&Value::Bool(false))
+}
+
+/// By its name alone: most lists say nothing else.
+fn is_for_something_else(name: &str) -> bool {
+    const WORDS: [&str; 20] = [
+        "embed",
+        "whisper",
+        "tts",
+        "dall-e",
+        "moderation",
+        "transcri",
+        "realtime",
+        "rerank",
+        "image",
+        "audio",
+        "sora",
+        "speech",
+        "-asr",
+        "davinci",
+        "babbage",
+        "bge-",
+        "ocr",
+        "guard",
+        "veo-",
+        "-instruct-0914",
+    ];
+    let name = name.to_lowercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(body: &str) -> Vec<String> {
+        listed(body.as_bytes()).unwrap()
+    }
+
+    // R: O4
+    #[test]
+    fn every_shape_of_a_list_is_read() {
+        let openai = r#"{"object":"list","data":[{"id":"tts-2","created":9},{"id":"old","created":1},{"id":"new","created":7}]}"#;
+        assert_eq!(list(openai), ["new", "old", "tts-2"]);
+        let anthropic =
+            r#"{"data":[{"type":"model","id":"b","created_at":"2026-01-01"},{"id":"a"}],"has_more":false}"#;
+        assert_eq!(list(anthropic), ["b", "a"], "its own order stays");
+        let gemini = r#"{"models":[{"name":"models/g","supportedGenerationMethods":["generateContent"]},
+            {"name":"models/e","supportedGenerationMethods":["embedContent"]}]}"#;
+        assert_eq!(list(gemini), ["g"]);
+        assert_eq!(list(r#"{"models":[{"name":"qwen3:8b","model":"qwen3:8b"}]}"#), ["qwen3:8b"]);
+        let openrouter = r#"{"data":[{"id":"x/draws","architecture":{"output_modalities":["image"]}},
+            {"id":"x/talks","architecture":{"output_modalities":["text"]}}]}"#;
+        assert_eq!(list(openrouter), ["x/talks"]);
+        assert_eq!(list(r#"[{"id":"a"},{"id":"a"},{}]"#), ["a"]);
+        for none in ["", "<html>", "{}", r#"{"data":{}}"#, "7"] {
+            assert_eq!(listed(none.as_bytes()), None, "{none}");
+        }
+    }
+
+    // R: O4
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        use ProbeFailure as P;
+        let check = |kind, status: u16, message: &str, expected| {
+            let failure = UpstreamFailure {
+                kind,
+                status: Some(status),
+                message: message.to_owned(),
+                retry_after_ms: None,
+            };
+            assert_eq!(told(&failure).failure, expected, "{message}");
+        };
+        check(FailureKind::Unauthorized, 401, "Incorrect API key provided", P::Key);
+        check(FailureKind::Status, 400, "API key not valid. Please pass a valid API key.", P::Key);
+        check(FailureKind::Status, 402, "Insufficient Balance", P::Quota);
+        check(FailureKind::Status, 429, "You exceeded your current quota, please check your plan", P::Quota);
+        check(FailureKind::Unauthorized, 403, "Sorry, your account balance is insufficient", P::Quota);
+        check(FailureKind::RateLimited, 429, "Too many requests", P::Busy);
+        check(FailureKind::Status, 404, "The model `x` does not exist", P::Model);
+        check(FailureKind::Status, 400, "Model Not Exist", P::Model);
+        check(FailureKind::Status, 400, "temperature is too high", P::Refused);
+        check(FailureKind::Status, 503, "overloaded", P::Refused);
+    }
+}

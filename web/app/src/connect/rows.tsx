@@ -1,0 +1,52 @@
+import { useState } from "react";
+import { useWords } from "../i18n/use.ts";
+
+export interface Item {
+  id: string;
+  label: string;
+  note?: string | undefined;
+  isCurrent?: boolean;
+}
+
+interface RowsProps {
+  items: readonly Item[];
+  /** What is typed above them. Absent = they are few. */
+  hint?: string;
+  /** What is typed may be chosen, too. */
+  isOpen?: boolean;
+  choose(id: string): void;
+}
+
+/** Things to choose from, each by one click. */
+export function Rows({ items, hint, isOpen, choose }: RowsProps) {
+  const page = useWords();
+  const [query, setQuery] = useState("");
+  const wanted = query.trim();
+  const fits = items.filter(({ id, label }) => `${id} ${label}`.toLowerCase().includes(wanted.toLowerCase()));
+  if (isOpen && wanted && !items.some(({ id }) => id === wanted)) fits.push({ id: wanted, label: wanted });
+  return (
+    <>
+      {hint && (
+        <input
+          type="search"
+          className="field"
+          value={query}
+          placeholder={hint}
+          aria-label={hint}
+          onChange={(event) => setQuery(event.currentTarget.value)}
+        />
+      )}
+      <ul>
+        {fits.map(({ id, label, note, isCurrent }) => (
+          <li key={id}>
+            <button type="button" aria-current={isCurrent} onClick={() => choose(id)}>
+              <b>{label}</b>
+              <small>{note}</small>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {fits.length === 0 && <p>{page.nothingFound}</p>}
+    </>
+  );
+}

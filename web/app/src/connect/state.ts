@@ -1,0 +1,28 @@
+// How far an upstream is from being used, and what an agent with one of its models is called. Framework-free.
+
+import type { AgentInfo, KnownUpstream } from "@throughline/client";
+
+/** The nearest first. */
+const STATES = ["connected", "here", "environment", "key", "away"] as const;
+export type State = (typeof STATES)[number];
+
+export function stateOf({ connected, key, key_from, answers }: KnownUpstream): State {
+  if (answers === false) return "away";
+  if (connected) return "connected";
+  if (answers) return "here";
+  return key === "missing" ? "key" : key_from === "environment" ? "environment" : "connected";
+}
+
+export function byState(a: KnownUpstream, b: KnownUpstream): number {
+  return STATES.indexOf(stateOf(a)) - STATES.indexOf(stateOf(b));
+}
+
+/** `qwen3:8b` → `qwen3-8b`; not as an agent of the configuration file, which nobody can change here. */
+export function agentName(upstream: string, model: string, agents: readonly AgentInfo[]): string {
+  const name = model
+    .replace(/^.*\//, "")
+    .replace(/[^\w.-]+|^\./g, "-")
+    .slice(0, 48);
+  const isTaken = agents.some((agent) => agent.name === name && agent.read_only);
+  return isTaken ? `${name}-${upstream}`.slice(0, 64) : name;
+}

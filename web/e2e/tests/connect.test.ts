@@ -1,0 +1,176 @@
+// A model of one's own, from the first run to its first answer. R: O4
+
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Kind, Visitor } from "../browser.ts";
+import { Server } from "../server.ts";
+
+const KEY = "sk-right-0123456789";
+const SCRIPT = `
+models = ["talks", "costs"]
+key = "${KEY}"
+
+[[rules]]
+when = { model = "costs" }
+then = { http = { status = 402 } }
+
+[[rules]]
+then = [{ say = "Greetings from far away." }]
+`;
+
+let server: Server;
+let ticketUsed: string | undefined;
+const visitors: Visitor[] = [];
+
+beforeAll(async () => {
+  server = await Server.startConnectable(SCRIPT);
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const visitor of visitors.splice(0)) {
+    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    expect(
+      [...visitor.hosts].filter((host) => host !== "" && !host.startsWith("127.0.0.1")),
+      "other hosts",
+    ).toEqual([]);
+    await visitor.leave();
+  }
+});
+
+async function visitor(kind: Kind = {}): Promise<Visitor> {
+  const somebody = await Visitor.come(kind);
+  visitors.push(somebody);
+  await somebody.page.goto(`${server.url}/#token=${await token()}`);
+  await somebody.page.locator("textarea").waitFor();
+  return somebody;
+}
+
+async function token(): Promise<string> {
+  if (ticketUsed === undefined) {
+    const response = await fetch(`${server.url}/v1/sign-in`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ticket: server.link.split("#sign-in=")[1] }),
+    });
+    const answer: { key?: string } = await response.json();
+    ticketUsed = answer.key ?? "";
+  }
+  return ticketUsed;
+}
+
+// R: O4, R4
+test("from the first run: a wrong key, the right one, a model, and it answers; the key is nowhere to be found", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  const answers: string[] = [];
+  page.on("response", (response) => {
+    if (!response.url().includes("/events")) {
+      void response.text().then(
+        (text) => answers.push(text),
+        () => undefined,
+      );
+    }
+  });
+  await page.locator("textarea").fill("What I was about to ask");
+  await page.getByRole("main").getByRole("button", { name: "Connect a model" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "Connect a model" });
+  await dialog.getByRole("button", { name: /LM Studio/ }).waitFor();
+  await somebody.picture("connect-list");
+  expect(await somebody.violations(), "the list").toEqual([]);
+  await dialog.getByRole("searchbox").fill("deeps");
+  expect(await dialog.getByRole("listitem").count()).toBe(1);
+  await dialog.getByRole("button", { name: /DeepSeek/ }).click();
+
+  expect(await dialog.getByRole("link", { name: /Get a key from DeepSeek/ }).getAttribute("href")).toContain(
+    "https://platform.deepseek.com",
+  );
+  await dialog.getByLabel("API key").fill("sk-wrong-0123456789");
+  await page.keyboard.press("Enter");
+  await dialog.getByRole("alert").getByText("This key is not accepted").waitFor();
+  await somebody.picture("connect-wrong-key");
+  expect(await somebody.violations(), "a wrong key").toEqual([]);
+
+  await dialog.getByLabel("API key").fill(KEY);
+  await dialog.getByRole("button", { name: "Test and connect" }).click();
+  await dialog.getByText("Which model is to answer?").waitFor();
+  await somebody.picture("connect-models");
+  expect(await somebody.violations(), "the models").toEqual([]);
+  await dialog.getByRole("button", { name: "costs" }).click();
+  await dialog.getByRole("alert").getByText("nothing is left on its account").waitFor();
+  await dialog.getByRole("button", { name: "talks" }).click();
+  await dialog.waitFor({ state: "detached" });
+
+  expect(await page.locator("textarea").inputValue(), "what was typed is there").toBe(
+    "What I was about to ask",
+  );
+  expect(await page.evaluate(() => document.activeElement?.tagName)).toBe("TEXTAREA");
+  await page.getByRole("button", { name: "deepseek/talks" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByText("Greetings from far away.").first().waitFor();
+  await somebody.settled();
+  await somebody.picture("connect-answered");
+
+  const kept = await page.evaluate(() =>
+    JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+  );
+  expect(kept).not.toContain(KEY);
+  expect(answers.length).toBeGreaterThan(5);
+  for (const answer of answers) expect(answer).not.toContain(KEY);
+  expect(await page.content()).not.toContain(KEY);
+
+  // After a restart it is there, and answers again.
+  await server.kill();
+  await server.start();
+  await page.goto(`${server.url}/`);
+  await page.getByRole("button", { name: "deepseek/talks" }).waitFor();
+  await somebody.say("Once more");
+  await page.getByText("Greetings from far away.").first().waitFor();
+
+  // Who answers is chosen in the same place; without its key it is gone.
+  await page.getByRole("button", { name: "deepseek/talks" }).click();
+  await dialog.getByRole("button", { name: /default/ }).click();
+  await page.getByRole("button", { name: "demo", exact: true }).click();
+  await dialog.getByRole("button", { name: /DeepSeek/ }).click();
+  await dialog.getByText("Which model is to answer?").waitFor();
+  await dialog.getByRole("button", { name: "Forget the key" }).click();
+  await dialog.getByRole("button", { name: /DeepSeek\s*needs a key/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+});
+
+// R: O4
+test("what cannot be reached says so; on a phone, in Chinese, in the dark", async () => {
+  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = somebody;
+  await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "连接模型" });
+  await dialog.getByRole("button", { name: /在本机找到/ }).waitFor();
+  await somebody.picture("connect-list-zh-dark-phone");
+  expect(await somebody.violations(), "the list").toEqual([]);
+  await dialog.getByRole("button", { name: /Groq/ }).click();
+  await dialog.getByLabel("API 密钥").fill("gsk-0123456789");
+  await page.keyboard.press("Enter");
+  await dialog.getByRole("alert").getByText("无法连接").waitFor();
+  await somebody.picture("connect-unreachable-zh-dark-phone");
+  expect(await somebody.violations(), "unreachable").toEqual([]);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(wide, "nothing is wider than the screen").toBeLessThanOrEqual(360);
+});
+
+// R: O4
+test("the settings lead there from every view, by the keyboard alone", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.goto(`${server.url}/tester`);
+  await page.getByRole("button", { name: "Settings" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Connect a model" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Connect a model" });
+  await dialog.getByRole("searchbox").focus();
+  await page.keyboard.type("groq");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await dialog.getByLabel("API key").waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+});
