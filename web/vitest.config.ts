@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
 
+// Against what hangs, not against what is slow: a machine may be busy.
+const testTimeout = 60_000;
+
 // One run for all packages. `client/tests` is not among them: those tests run against a server, by Node's own runner.
 export default defineConfig({
   test: {
@@ -9,6 +12,7 @@ export default defineConfig({
           name: "packages",
           include: ["{markdown,json,avatar}/tests/**/*.test.ts", "client/specs/**/*.test.ts"],
           environment: "node",
+          testTimeout,
         },
       },
       {
@@ -18,6 +22,7 @@ export default defineConfig({
           root: ".",
           include: ["app/tests/**/*.test.{ts,tsx}", "client/specs/**/*.test.tsx"],
           environment: "jsdom",
+          testTimeout,
           setupFiles: ["./app/tests/setup.ts"],
         },
       },

@@ -4,6 +4,7 @@ use crate::fault::fault;
 use crate::repository;
 use anyhow::{Context, Result};
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -83,6 +84,27 @@ impl Program {
     pub fn run(mut self) -> Result<()> {
         let status = self.command.status().with_context(|| self.not_started())?;
         if status.success() { Ok(()) } else { Err(self.failed(status)) }
+    }
+
+    /// Runs it and shows what it prints; if it fails, the error ends with the last of its lines, so that they stand where
+    /// the outcome does.
+    pub fn run_and_keep_the_end(mut self) -> Result<()> {
+        const KEPT_LINES: usize = 60;
+        self.command.stderr(Stdio::inherit());
+        let mut end = VecDeque::with_capacity(KEPT_LINES);
+        let shown = self.shown.clone();
+        let status = self.lines(|line| {
+            println!("{line}");
+            if end.len() == KEPT_LINES {
+                end.pop_front();
+            }
+            end.push_back(line.to_owned());
+        })?;
+        if status.success() {
+            return Ok(());
+        }
+        let end = Vec::from(end).join("\n    ");
+        Err(fault(format!("`{shown}` failed ({status}); its last lines:\n    {end}"), "see what it printed above"))
     }
 
     /// Becomes that program, so that signals and the terminal are its own. Returns only if it cannot be started.

@@ -124,7 +124,8 @@ fn run(words: Vec<String>) -> Result<()> {
             Err(error) => {
                 failed += 1;
                 println!("    {name}: FAILED after {seconds} s\n{error:#}");
-                failures.push(name.to_owned());
+                // Said again at the end, where whoever reads only the last lines finds it.
+                failures.push(format!("{name}: {error:#}"));
             }
         }
         if fails_fast && failed > 0 {

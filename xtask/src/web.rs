@@ -107,7 +107,9 @@ fn installed() -> Result<Result<(), String>> {
         return Ok(Ok(()));
     }
     eprintln!("Installing what the page is built with. Once; it takes about half a minute.");
-    if let Err(error) = npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]) {
+    // Once more, for a registry that was away for a moment.
+    let install = || npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+    if let Err(error) = install().or_else(|_| install()) {
         // A registry that cannot be reached is nothing that the project could mend; a lockfile that is wrong is.
         let ping = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
         if ping.works() {
@@ -120,7 +122,7 @@ fn installed() -> Result<Result<(), String>> {
 }
 
 fn npm(words: &[&str]) -> Result<()> {
-    program().args(words).run()
+    program().args(words).run_and_keep_the_end()
 }
 
 fn program() -> Program {

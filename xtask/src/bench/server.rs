@@ -138,7 +138,7 @@ fn build() -> String {
         .filter_map(|(name, value)| Some(format!("{}={value}", name.strip_prefix("CARGO_PROFILE_RELEASE_")?)))
         .collect();
     match (std::env::var_os("SERVER"), changed.is_empty()) {
-        (Some(_), _) => "a binary of its own".to_owned(),
+        (Some(_), _) => "a release built before (`SERVER`)".to_owned(),
         (None, true) => "release".to_owned(),
         (None, false) => format!("release with {}", changed.join(", ").to_lowercase()),
     }
