@@ -104,7 +104,10 @@ impl Program {
             return Ok(());
         }
         let end = Vec::from(end).join("\n    ");
-        Err(fault(format!("`{shown}` failed ({status}); its last lines:\n    {end}"), "see what it printed above"))
+        Err(fault(
+            format!("`{shown}` failed ({status}); its last lines:\n    {end}"),
+            "see what it printed above",
+        ))
     }
 
     /// Becomes that program, so that signals and the terminal are its own. Returns only if it cannot be started.

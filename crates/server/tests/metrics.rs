@@ -352,6 +352,15 @@ async fn every_figure_says_what_has_happened() {
     check("viewers that come back", &before, &after, expected.to_vec());
     assert_eq!(server.post(&format!("/v1/turns/{told}/cancel"), json!({})).await.0, 202);
     seen.push(settled(&server).await);
+    // Its conversation is still there, its events are not: as after the time that events are kept.
+    let before = settled(&server).await;
+    server.state.log.forget(&told).await.unwrap();
+    let (status, error) = server.get(&format!("/v1/turns/{told}/events?after=1")).await;
+    assert_eq!((status, &error["error"]["code"]), (410, &json!("events_gone")));
+    let after = settled(&server).await;
+    let expected = ["throughline_resume_total{outcome=\"gone\"} +1"];
+    check("a viewer that comes back too late", &before, &after, expected.to_vec());
+    seen.push(after);
     // More than the kernel and the connection's own buffer hold.
     let long = server.say(&"a few more words ".repeat(150_000)).await;
     let lazy = lazy(&server, &long).await;

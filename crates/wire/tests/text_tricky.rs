@@ -37,7 +37,7 @@ const INPUTS: [(&str, &str, &str); 30] = [
     (
         "a parameter twice: the last counts",
         "<<<[TOOL_REQUEST]>>>\ntool_name:「始」T「末」\np:「始」1「末」\np:「始」2「末」\n<<<[END_TOOL_REQUEST]>>>",
-        "call `T` `{\"p\":\"2\"}`",
+        "call `T` `{\"p\":\"2\"}` remark (1:1): `p` is given more than once: the last value counts.",
     ),
     (
         "the last value does not close",

@@ -338,9 +338,9 @@ fn not_run(name: &str, refused: HandRefused) -> ApiError {
     match refused {
         HandRefused::UnknownTool { closest, .. } => no_tool(name, &closest),
         HandRefused::RunsElsewhere { .. } => ApiError::conflict("runs_in_client", message),
-        HandRefused::DoNotFit { .. } => {
-            ApiError::bad_request("invalid_arguments", message).param("arguments")
-        }
+        HandRefused::DoNotFit { .. } => ApiError::bad_request("invalid_arguments", message)
+            .param("arguments")
+            .remedy("the tool's schema says what fits: GET /v1/tools"),
         HandRefused::Denied { rule, .. } => ApiError::forbidden("denied", message).with("rule", rule),
         HandRefused::NeedsConsent { rule, effect } => ApiError::conflict("confirmation_required", message)
             .param("confirm")

@@ -152,6 +152,8 @@ pub enum FindingKind {
     StrayEnd,
     /// A field for another system that has no effect here.
     Directive,
+    /// A parameter that is given more than once: the last value counts.
+    GivenTwice,
 }
 
 impl FindingKind {
@@ -166,6 +168,7 @@ impl FindingKind {
             FindingKind::TornMarker => "The reply ended in the middle of a marker, which is not shown.",
             FindingKind::StrayEnd => "An end marker without a request before it is not shown.",
             FindingKind::Directive => "A field for another system has no effect here.",
+            FindingKind::GivenTwice => "A parameter is given more than once: the last value counts.",
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Block {
     /// A value did not close: nothing behind it may run.
     pub(super) tainted: bool,
     /// Fields without effect.
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<(FindingKind, String)>,
 }
 
 pub(super) trait WholeGrammar {
@@ -232,14 +232,14 @@ impl Whole<'_> {
     }
 
     fn block(&mut self, start: usize, body: usize) -> usize {
-        let Block { calls, end, tainted, note } = self.grammar.block(self.text, body, self.tainted);
+        let Block { calls, end, tainted, notes } = self.grammar.block(self.text, body, self.tainted);
         self.tainted |= tainted;
         for (name, arguments) in calls {
             self.parsed.calls.push(ParsedCall { name, arguments, span: start..end, block: self.blocks });
         }
         self.blocks += 1;
-        if let Some(note) = note {
-            self.find(FindingKind::Directive, start, &note);
+        for (kind, note) in notes {
+            self.find(kind, start, &note);
         }
         end
     }

@@ -1,6 +1,7 @@
 //! What the fields of a whole block mean: calls with arguments.
 
 use super::super::flat;
+use super::super::protocol::FindingKind;
 use super::marks::{COMMAND, COMMANDS_MAX, DIRECTIVES, TOOL_NAME};
 use super::parser::{Field, Fields};
 use super::words::{self, Flaw};
@@ -8,8 +9,8 @@ use crate::json::Json;
 use crate::vocabulary::ToolDefinition;
 use serde_json::Value;
 
-/// Name and argument text of each call, and what is said about fields without effect.
-type Calls = (Vec<(String, String)>, Option<String>);
+/// Name and argument text of each call, and what is said about fields.
+type Calls = (Vec<(String, String)>, Vec<(FindingKind, String)>);
 
 /// The calls of a block.
 pub(super) fn calls(block: &Fields, tools: &[ToolDefinition]) -> Result<Calls, Flaw> {
@@ -65,11 +66,27 @@ pub(super) fn calls(block: &Fields, tools: &[ToolDefinition]) -> Result<Calls, F
             idle.push(key);
         }
     }
+    let is_choice = made.first().is_some_and(|((_, is_chosen), _)| *is_chosen);
+    let mut twice: Vec<&str> = Vec::new();
+    for (at, Field { key, .. }) in fields.iter().enumerate() {
+        let counts = key != TOOL_NAME && !idle.contains(&key.as_str()) && !(is_choice && key == COMMAND);
+        let before = fields[..at].iter().any(|field| &field.key == key);
+        if counts && before && !twice.contains(&key.as_str()) {
+            twice.push(key);
+        }
+    }
     let calls = made.into_iter().map(|((tool, is_chosen), number)| {
         let wire = tool.map_or(*name, |tool| tool.name.as_str());
         (wire.to_owned(), arguments(fields, tool, is_chosen, number, &numbers))
     });
-    Ok((calls.collect(), (!idle.is_empty()).then(|| words::no_effect(&idle))))
+    let mut notes = Vec::new();
+    if !idle.is_empty() {
+        notes.push((FindingKind::Directive, words::no_effect(&idle)));
+    }
+    if !twice.is_empty() {
+        notes.push((FindingKind::GivenTwice, words::given_twice(&twice)));
+    }
+    Ok((calls.collect(), notes))
 }
 
 /// The name of a block that is refused: the tool's, once it was clear while reading, else as written.

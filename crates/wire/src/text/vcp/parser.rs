@@ -67,9 +67,9 @@ impl WholeGrammar for Reader<'_> {
         };
         match read {
             Ok(end) => match meaning::calls(&fields, self.tools) {
-                Ok((calls, note)) => {
+                Ok((calls, notes)) => {
                     let calls = calls.into_iter().map(|(name, arguments)| (name, Ok(arguments))).collect();
-                    Block { calls, end, tainted: false, note }
+                    Block { calls, end, tainted: false, notes }
                 }
                 Err(flaw) => self.refused(&fields, &flaw, end, false),
             },
@@ -87,7 +87,7 @@ impl WholeGrammar for Reader<'_> {
 impl Reader<'_> {
     fn refused(&self, fields: &Fields, flaw: &Flaw, end: usize, tainted: bool) -> Block {
         let name = meaning::name_so_far(&fields.fields, self.tools);
-        Block { calls: vec![(name, Err(flaw.to_string()))], end, tainted, note: None }
+        Block { calls: vec![(name, Err(flaw.to_string()))], end, tainted, notes: Vec::new() }
     }
 }
 

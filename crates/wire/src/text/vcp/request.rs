@@ -267,8 +267,21 @@ impl Request {
                 idle.push(key);
             }
         }
+        let chosen = calls.first().is_some_and(|call| call.chosen);
+        let is_passed_on =
+            |key: &str| key != TOOL_NAME && !idle.contains(&key) && !(chosen && key == COMMAND);
+        let keys: Vec<&str> = self.fields.iter().map(|field| field.key.as_str()).collect();
+        let mut twice: Vec<&str> = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            if is_passed_on(key) && keys[..at].contains(key) && !twice.contains(key) {
+                twice.push(key);
+            }
+        }
         if !idle.is_empty() {
             out.remark(FindingKind::Directive, self.start, words::no_effect(&idle));
+        }
+        if !twice.is_empty() {
+            out.remark(FindingKind::GivenTwice, self.start, words::given_twice(&twice));
         }
     }
 

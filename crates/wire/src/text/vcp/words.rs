@@ -136,6 +136,13 @@ impl fmt::Display for Flaw {
     }
 }
 
+/// Parameters that a block gives more than once.
+pub(super) fn given_twice(keys: &[&str]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+    let are = if keys.len() == 1 { "is" } else { "are" };
+    format!("{} {are} given more than once: the last value counts.", names.join(", "))
+}
+
 /// Fields of a block that have no effect.
 pub(super) fn no_effect(directives: &[&str]) -> String {
     let names: Vec<_> = directives.iter().map(|name| format!("`{name}`")).collect();

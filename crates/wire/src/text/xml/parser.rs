@@ -95,13 +95,13 @@ impl WholeGrammar for Reader {
             let name = unescape(BEGINNINGS, &found.name).into_owned();
             (name, Ok(unescape(BEGINNINGS, &arguments).into_owned()))
         };
-        Block { calls: found.into_iter().map(call).collect(), end, tainted: false, note: None }
+        Block { calls: found.into_iter().map(call).collect(), end, tainted: false, notes: Vec::new() }
     }
 }
 
 fn refused(flaw: &Flaw, before: &str, end: usize, tainted: bool) -> Block {
     let name = name_in(before);
-    Block { calls: vec![(name, Err(flaw.to_string()))], end, tainted, note: None }
+    Block { calls: vec![(name, Err(flaw.to_string()))], end, tainted, notes: Vec::new() }
 }
 
 /// What is wrong with a text that is no document, and where.
