@@ -14,7 +14,7 @@ export function FirstRun({ model, ask }: { model: string | undefined; ask(prompt
             <button
               type="button"
               onClick={() => ask(prompt)}
-              className="h-full w-full rounded-card border border-line bg-surface px-4 py-3 text-left shadow-card hover:border-accent"
+              className="flex h-full w-full flex-col rounded-card border border-line bg-surface px-4 py-3 text-left shadow-card hover:border-accent"
             >
               <span className="block text-[12px] font-semibold text-accent">{title}</span>
               <span className="block text-[14px]">{prompt}</span>

@@ -68,7 +68,7 @@ export function CallsTable({ state, open, addressOf, more, clear }: TableProps) 
             <th scope="col" className="max-[719px]:hidden">
               {words.arguments}
             </th>
-            <th scope="col" className="w-28 max-[519px]:w-24">
+            <th scope="col" className="w-36 max-[519px]:w-30">
               {own.status}
             </th>
             <th scope="col" className="figure w-22 max-[519px]:hidden">
@@ -139,7 +139,7 @@ function Row({ row, at, isOpen, href }: RowProps) {
         </Link>
       </td>
       <td className="font-mono text-[12px] text-muted max-[719px]:hidden">
-        {argumentsLine(row.arguments) || words.noArguments}
+        {status === "preparing" ? "…" : argumentsLine(row.arguments) || words.noArguments}
       </td>
       <td>
         <span className="pill" data-look={lookOf(status)}>

@@ -190,6 +190,7 @@ export const en = {
   input: "Input",
   output: "Output",
   errorSection: "Error",
+  reason: "Reason",
   noOutput: "No output.",
   table: "Table",
   tree: "Tree",

@@ -181,6 +181,7 @@ export const zh: Words = {
   argumentsRan: "实际参数",
   input: "输入",
   output: "输出",
+  reason: "理由",
   errorSection: "错误",
   noOutput: "没有输出。",
   table: "表格",

@@ -99,6 +99,15 @@ export function CallError({ call }: { call: Readonly<CallBlock> }) {
   if (error === undefined) return null;
   const said = [error.message, call.problem, error.limit && `${error.limit} = ${error.limit_ms ?? ""} ms`];
   const text = said.filter(Boolean).join("\n");
+  // Whoever says no has a reason; nothing has gone wrong.
+  if (call.status === "denied") {
+    if (text === "") return null;
+    return (
+      <Section title={words.reason} side={<CopyButton text={() => text} />}>
+        <p className="rounded-control bg-sunken px-3 py-2 text-[13px] whitespace-pre-wrap">{text}</p>
+      </Section>
+    );
+  }
   return (
     <Section title={words.errorSection} side={<CopyButton text={() => `${error.code}\n${text}`} />}>
       <div className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
@@ -116,7 +125,8 @@ function Facts({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const isCue = nameOf(call).startsWith("live2d.");
   const facts = [
-    call.effect && words.effect[call.effect],
+    // What does not exist does nothing.
+    call.effect && call.error?.code !== "unknown_tool" && words.effect[call.effect],
     call.early === true && words.early,
     call.rule && words.rule(call.rule),
     isCue && call.started_at !== undefined && words.firedAt(new Date(call.started_at).toLocaleTimeString()),

@@ -107,7 +107,8 @@ function Tree({ name, value, depth }: { name: string | undefined; value: unknown
   const key = name === undefined ? null : <span className="text-code-key">{name}: </span>;
   if (typeof value !== "object" || value === null) {
     return (
-      <div>
+      // Below the names of its siblings, which stand behind their arrows.
+      <div className="pl-4">
         {key}
         <Leaf value={value} />
       </div>
@@ -117,7 +118,7 @@ function Tree({ name, value, depth }: { name: string | undefined; value: unknown
   const brackets = Array.isArray(value) ? "[]" : "{}";
   if (children.length === 0) {
     return (
-      <div>
+      <div className="pl-4">
         {key}
         {brackets}
       </div>

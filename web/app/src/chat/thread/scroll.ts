@@ -8,7 +8,6 @@ const HELD_MS = 200;
 export class StickToEnd {
   #isStuck = true;
   #heldUntil = 0;
-  #frame = 0;
   #lastTop = 0;
   readonly #scroller: HTMLElement;
   readonly #onChange: (isStuck: boolean) => void;
@@ -25,7 +24,6 @@ export class StickToEnd {
     this.#stop = () => {
       observer.disconnect();
       scroller.removeEventListener("scroll", scrolled);
-      cancelAnimationFrame(this.#frame);
     };
   }
 
@@ -48,8 +46,8 @@ export class StickToEnd {
   #grown(): void {
     if (!this.#isStuck) return;
     if (performance.now() < this.#heldUntil) return this.#stick(this.#isNear());
-    cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#write());
+    // The page has just been laid out, and nothing was drawn yet: this is in the same frame, and lays nothing out a second time.
+    this.#write();
   }
 
   #write(): void {

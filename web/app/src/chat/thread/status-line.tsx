@@ -31,12 +31,12 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
       <span aria-hidden className={`size-2 rounded-full ${isCalm ? "pulse bg-thread" : "bg-waiting"}`} />
       {said(status, words)}
       {head.started_at > 0 && <Elapsed since={head.started_at} />}
-      {status.kind === "needs_you" && <ToQuestion />}
+      {status.kind === "needs_you" && status.count === 1 && <ToQuestion />}
     </p>
   );
 }
 
-/** Where the keys of the question are not at hand: while something is being typed. */
+/** Where the keys of the question are not at hand: while something is being typed. Several have a bar of their own. */
 function ToQuestion() {
   const words = useWords();
   const { attention } = useChat();
