@@ -28,23 +28,29 @@ export function indexedPng(width, height, rgba) {
   ]);
 }
 
-/** The colours that occur most, among those that differ visibly. */
+/** So much of a picture has a colour that is kept as it is, though another one looks much like it: a background. */
+const LARGE = 1 / 500;
+
+/** The colours of large surfaces, then those that occur most among all that differ visibly. */
 function paletteOf(rgba) {
+  const exact = new Map();
   const boxes = new Map();
   for (let at = 0; at < rgba.length; at += 4) {
     const [red, green, blue] = rgba.subarray(at, at + 3);
-    const key = ((red >> 4) << 8) | ((green >> 4) << 4) | (blue >> 4);
-    const box = boxes.get(key) ?? { count: 0, exact: new Map() };
-    const exact = (red << 16) | (green << 8) | blue;
-    box.count += 1;
-    box.exact.set(exact, (box.exact.get(exact) ?? 0) + 1);
+    const colour = (red << 16) | (green << 8) | blue;
+    exact.set(colour, (exact.get(colour) ?? 0) + 1);
+  }
+  const large = [...exact].filter(([, count]) => count > (rgba.length / 4) * LARGE);
+  for (const [colour, count] of exact) {
+    const key = colour & 0xf0f0f0;
+    const box = boxes.get(key) ?? { count: 0, most: 0, colour };
+    box.count += count;
+    if (count > box.most) Object.assign(box, { most: count, colour });
     boxes.set(key, box);
   }
-  const most = [...boxes.values()].sort((a, b) => b.count - a.count).slice(0, COLOURS);
-  return most.map(({ exact }) => {
-    const [colour] = [...exact].reduce((a, b) => (b[1] > a[1] ? b : a));
-    return [colour >> 16, (colour >> 8) & 255, colour & 255];
-  });
+  const usual = [...boxes.values()].sort((a, b) => b.count - a.count).map(({ colour }) => colour);
+  const kept = new Set([...large.sort((a, b) => b[1] - a[1]).map(([colour]) => colour), ...usual]);
+  return [...kept].slice(0, COLOURS).map((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255]);
 }
 
 function closest(palette, red, green, blue) {

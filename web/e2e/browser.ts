@@ -4,15 +4,32 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Page, type Route } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A folder to take the page from, in place of the one in the program: a change of the page then needs no build of the server. */
+const PAGE = process.env.THROUGHLINE_PAGE;
+
+/** How calls travel, in the order of the page's switch. */
+const MODES = ["native", "text", "auto"] as const;
+type Mode = (typeof MODES)[number];
 
 export interface Kind {
   locale?: "en-GB" | "zh-CN";
   colorScheme?: "light" | "dark";
   width?: number;
   height?: number;
+  /** Whether what moves moves; tests look at pictures that stand still. */
+  motion?: "reduce" | "no-preference";
+}
+
+/** What was on the screen, one after another. */
+export interface Seen {
+  /** All cards with their states, comma between. */
+  cards: string[];
+  /** Characters of the last message's text. */
+  lengths: number[];
 }
 
 /** A visitor: one browser with one page, and everything that it complained of. */
@@ -46,7 +63,7 @@ export class Visitor {
       locale: kind.locale ?? "en-GB",
       colorScheme: kind.colorScheme ?? "light",
       viewport: { width: kind.width ?? 1280, height: kind.height ?? 860 },
-      reducedMotion: "reduce",
+      reducedMotion: kind.motion ?? "reduce",
       args: [
         "--no-sandbox",
         "--disable-gpu",
@@ -58,9 +75,28 @@ export class Visitor {
       ],
     });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    if (PAGE !== undefined) await context.route(isOfThePage, (route) => fromFolder(route, PAGE));
     const page = context.pages()[0] ?? (await context.newPage());
     page.setDefaultTimeout(15_000);
     return new Visitor(context, page, folder);
+  }
+
+  /** Goes to a path of the page, as if for the first time but with a key. */
+  async enter(url: string, key: string, path = "/", size = { width: 1280, height: 860 }): Promise<void> {
+    await this.page.setViewportSize(size);
+    // Where nothing of before is left: a hash alone would load nothing anew.
+    await this.page.goto("about:blank");
+    await this.page.goto(`${url}/#token=${key}`);
+    await this.page.locator("textarea").first().waitFor();
+    if (path === "/") return;
+    await this.page.goto("about:blank");
+    await this.page.goto(url + path);
+  }
+
+  /** By day or by night, where the page goes by the system. */
+  async inTheme(theme: "light" | "dark"): Promise<void> {
+    await this.page.emulateMedia({ colorScheme: theme });
+    await this.page.locator(`html[data-theme=${theme}]`).waitFor();
   }
 
   /** Another tab of the same browser. */
@@ -71,6 +107,53 @@ export class Visitor {
   async say(text: string): Promise<void> {
     await this.page.locator("textarea").first().fill(text);
     await this.page.keyboard.press("Enter");
+  }
+
+  /** How calls travel from now on. */
+  async chooseMode(mode: Mode): Promise<void> {
+    // The field itself is for screen readers alone, and its words are those of the language.
+    await this.page.locator("fieldset.segments label").nth(MODES.indexOf(mode)).click();
+  }
+
+  async isMode(mode: Mode): Promise<boolean> {
+    return await this.page.locator("fieldset.segments input").nth(MODES.indexOf(mode)).isChecked();
+  }
+
+  /** Remembers from now on what the thread looks like: each change of the cards, each length of the text. */
+  async watch(): Promise<void> {
+    await this.page.evaluate(() => {
+      const seen: Seen = { cards: [], lengths: [] };
+      (window as unknown as { seen: Seen }).seen = seen;
+      const keep = <T>(list: T[], value: T): void => {
+        if (list.at(-1) !== value) list.push(value);
+      };
+      const look = (): void => {
+        const cards = [...document.querySelectorAll(".card")];
+        keep(
+          seen.cards,
+          cards
+            .map((card) => `${card.querySelector(".name")?.textContent} ${card.getAttribute("data-status")}`)
+            .join(", "),
+        );
+        const texts = [...document.querySelectorAll("article:last-of-type .part[data-kind=text]")];
+        keep(
+          seen.lengths,
+          texts.reduce((sum, text) => sum + (text.textContent?.length ?? 0), 0),
+        );
+      };
+      const options = {
+        subtree: true,
+        childList: true,
+        characterData: true,
+        attributes: true,
+        attributeFilter: ["data-status"],
+      };
+      new MutationObserver(look).observe(document.body, options);
+    });
+  }
+
+  async seen(): Promise<Seen> {
+    return await this.page.evaluate(() => (window as unknown as { seen: Seen }).seen);
   }
 
   /** Waits until the turn that runs has ended. */
@@ -111,4 +194,17 @@ export class Visitor {
     await this.#context.close();
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+function isOfThePage({ hostname, pathname }: URL): boolean {
+  return hostname === "127.0.0.1" && !/^\/(v1|docs|home)\b/.test(pathname);
+}
+
+/** With the headers of the server: its policy holds for these files, too. */
+async function fromFolder(route: Route, folder: string): Promise<void> {
+  const { pathname } = new URL(route.request().url());
+  const isFile = /\.\w+$/.test(pathname);
+  if (isFile) return await route.fulfill({ path: join(folder, pathname) });
+  const response = await route.fetch();
+  await route.fulfill({ response, body: readFileSync(join(folder, "index.html"), "utf8") });
 }

@@ -7,12 +7,21 @@ import { join } from "node:path";
 
 const PROGRAM = process.env.THROUGHLINE_BIN;
 
+/** What the model says to what: a rule of `throughline mock`, see docs/mock.md. */
+export interface Rule {
+  when?: Record<string, unknown>;
+  times?: number;
+  /** Moves, or a table with them: `then` of the scenario. */
+  does: unknown;
+}
+
 export class Server {
   readonly #folder = mkdtempSync(join(tmpdir(), "throughline-page-"));
   #child: ChildProcess | undefined;
   readonly #mocks: ChildProcess[] = [];
   #model = ["--model", "demo", "--demo-tools"];
   #port = 0;
+  #key: Promise<string> | undefined;
   /** What the server finds in its environment besides. */
   readonly #variables: Record<string, string> = {};
   /** What it printed last: a link that signs one browser in. */
@@ -45,6 +54,31 @@ export class Server {
     return server;
   }
 
+  /** As that; `tools`: sections of `throughline.toml` besides. */
+  static async scripted(rules: readonly Rule[], tools = ""): Promise<Server> {
+    const server = new Server();
+    const url = await server.#mock(JSON.stringify({ rules: rules.map(written) }));
+    const agent = `[upstreams.mock]
+dialect = "openai-chat"
+base_url = "${url}"
+[agents.default]
+model = "mock/mock"
+tool_call = { enabled = true }
+`;
+    server.#configure(agent + tools);
+    server.#model.push("--demo-tools");
+    await server.start();
+    return server;
+  }
+
+  /** As `throughline.toml` says. */
+  static async configured(configuration: string): Promise<Server> {
+    const server = new Server();
+    server.#configure(configuration);
+    await server.start();
+    return server;
+  }
+
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
@@ -56,6 +90,26 @@ export class Server {
     this.#child = started.child;
     this.link = started.found;
     this.#port = Number(new URL(this.link).port);
+  }
+
+  #configure(configuration: string): void {
+    const file = join(this.#folder, "throughline.toml");
+    writeFileSync(file, configuration);
+    this.#model = ["--config", file];
+  }
+
+  /** A key for everything: what the printed link is good for, once. */
+  async key(): Promise<string> {
+    this.#key ??= fetch(`${this.url}/v1/sign-in`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ticket: this.link.split("#sign-in=")[1] }),
+    }).then(async (response) => {
+      const { key }: { key?: string } = await response.json();
+      if (key === undefined) throw new Error(`the link is refused: ${response.status}`);
+      return key;
+    });
+    return await this.#key;
   }
 
   /** A model that this script writes, or the demo model; where it is. */
@@ -110,6 +164,12 @@ export class Server {
     for (const mock of this.#mocks) await killed(mock);
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** As a scenario has it. */
+function written({ does, ...conditions }: Rule): Record<string, unknown> {
+  // biome-ignore lint/suspicious/noThenProperty: the scenario's own word
+  return Object.fromEntries([...Object.entries(conditions), ["then", does]]);
 }
 
 async function killed(child: ChildProcess | undefined): Promise<void> {

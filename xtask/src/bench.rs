@@ -1,10 +1,11 @@
 //! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
 //! early is worth; `bench text`: what text mode adds; `bench store`: what an event costs in the log; `bench server`: what
-//! the whole server adds. R: P1 P2 P3
+//! the whole server adds; `bench page`: what the page takes in a browser. R: P1 P2 P3 P4
 
 mod callgrind;
 mod eager;
 mod judge;
+mod page;
 mod server;
 mod store;
 mod text;
@@ -15,6 +16,7 @@ use crate::{Verb, generated, repository};
 use anyhow::{Result, bail};
 pub use eager::eager;
 use judge::{Measured, Verdict};
+pub use page::page;
 use serde_json::Value;
 pub use server::server;
 use std::path::Path;
@@ -30,6 +32,7 @@ Usage: cargo xtask bench decode [--quick] [--gate] [--write]
        cargo xtask bench eager [--write]
        cargo xtask bench store [--quick] [--write]
        cargo xtask bench server [--quick] [--write]
+       cargo xtask bench page [--quick] [--gate] [--write]
 
 Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
 Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes.
@@ -49,6 +52,10 @@ of THROUGHLINE_VECTORS/bench, in a copy of it. It installs the peers that it can
 `--quick` leaves out the peers, the search for the most streams, and most of the memory. BIN, PY: as in the bench's README;
 SERVER: a binary with the feature `bench` to measure instead of one that is built now.
 
+`page` opens the page in Chromium against a server whose model speaks at a fixed rate, and other people's views of the same
+stream, which it installs with npm in target/bench-page, one after another; twelve minutes, on a machine that does nothing else.
+`--quick`: shorter, ours alone. SERVER: a binary to measure instead of one that is built now.
+
 `eager` runs whole turns against a paced model over HTTP, with tools that start at their seal and with the barrier.",
     run,
 };
@@ -60,7 +67,7 @@ fn run(words: Vec<String>) -> Result<()> {
     let [what, flags @ ..] = &words[..] else {
         return Err(fault(
             "there is nothing to measure",
-            "cargo xtask bench decode, text, eager, store or server",
+            "cargo xtask bench decode, text, eager, store, server or page",
         ));
     };
     let mut options = Options::default();
@@ -83,9 +90,10 @@ fn run(words: Vec<String>) -> Result<()> {
         "eager" => eager(options.report).map(|line| println!("{line}")),
         "store" => store(&options).map(|line| println!("{line}")),
         "server" => server(&options).map(|line| println!("{line}")),
+        "page" => page(&options).map(|line| println!("{line}")),
         _ => Err(fault(
             format!("`{what}` is no benchmark"),
-            "cargo xtask bench decode, text, eager, store or server",
+            "cargo xtask bench decode, text, eager, store, server or page",
         )),
     }
 }

@@ -3,7 +3,7 @@
 mod budget;
 
 use crate::fault::fault;
-use crate::program::Program;
+use crate::program::{self, Program};
 use crate::{Verb, repository};
 use anyhow::{Context, Result};
 use std::fs;
@@ -14,13 +14,15 @@ pub const VERB: Verb = Verb {
     name: "web",
     about: "Install, check, test and build the page",
     help: "\
-Usage: cargo xtask web [build]
+Usage: cargo xtask web [build | pictures [SCENE …]]
 
 Needs Node.js 20.19 or later with npm. Installs what `web/package-lock.json` says, checks types, style and tests, builds the
 page into `web/dist`, and measures its scripts against the budget. The next build of the server carries it.
 
   cargo xtask web         all of it
-  cargo xtask web build   install and build alone",
+  cargo xtask web build   install and build alone
+  cargo xtask web pictures   draw every view and state, in both languages and themes, into docs/pictures; needs Chromium.
+                             Look at them before they are committed. SCENE: names of web/e2e/scenes/scenes.ts",
     run,
 };
 
@@ -49,6 +51,7 @@ fn run(words: Vec<String>) -> Result<()> {
             Ok(())
         }
         ["build"] => build()?.map_err(|why| fault(why, "https://nodejs.org")),
+        ["pictures", ref scenes @ ..] => pictures(scenes),
         _ => Err(fault("these words are not understood", "see `cargo xtask web --help`")),
     }
 }
@@ -85,8 +88,30 @@ pub fn in_browser(throughline: &Path) -> Result<Result<(), String>> {
     let Some(chromium) = chromium() else {
         return Ok(Err("Chromium is not installed (CHROMIUM=<path> names one)".to_owned()));
     };
-    let program = program().args(["run", "e2e"]);
-    program.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium).run().map(Ok)
+    let run = npm_here().args(["run", "e2e"]);
+    run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium).run().map(Ok)
+}
+
+/// Draws the page as the server shows it.
+fn pictures(scenes: &[&str]) -> Result<()> {
+    build()?.map_err(|why| fault(why, "https://nodejs.org"))?;
+    let folder = repository::root().join("docs/pictures");
+    let folder = folder.to_string_lossy();
+    let words = [&[&*folder], scenes].concat();
+    let drawn = script("pictures", &words, &program::throughline()?);
+    drawn.map_err(|why| fault(why, "install Chromium and Node.js 20.19 or later"))?.run()
+}
+
+/// A script of `web/e2e` against this program; an error is why that cannot be done here.
+pub fn script(name: &str, words: &[&str], throughline: &Path) -> Result<Program, String> {
+    match installed() {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => return Err(why),
+        Err(error) => return Err(error.to_string()),
+    }
+    let chromium = chromium().ok_or("Chromium is not installed (CHROMIUM=<path> names one)")?;
+    let run = npm_here().args(["run", "--silent", name, "--workspace", "e2e", "--"]).args(words);
+    Ok(run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium))
 }
 
 fn chromium() -> Option<PathBuf> {
@@ -122,10 +147,10 @@ fn installed() -> Result<Result<(), String>> {
 }
 
 fn npm(words: &[&str]) -> Result<()> {
-    program().args(words).run_and_keep_the_end()
+    npm_here().args(words).run_and_keep_the_end()
 }
 
-fn program() -> Program {
+fn npm_here() -> Program {
     Program::new("npm").inside(&folder())
 }
 

@@ -1,0 +1,19 @@
+// Numbers of many: what the rows say.
+
+/** The value that so much of them do not exceed; NaN of none. */
+export function percentile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}
+
+export function most(values: readonly number[]): number {
+  return values.reduce((a, b) => Math.max(a, b), 0);
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
+}
+
+export function rounded(value: number, digits = 1): number {
+  return Number(value.toFixed(digits));
+}

@@ -1,0 +1,41 @@
+// `cargo xtask bench page`: what the page takes, through the real server. Each line of standard output is a row.
+
+import { peers } from "./peers.ts";
+import { big, growth, scroll, start } from "./places.ts";
+import { prepare } from "./prepare.ts";
+import { FULL, QUICK, stream } from "./streams.ts";
+import { Upstream } from "./upstream.ts";
+
+const isQuick = process.argv.includes("--quick");
+/** `--only=s1,scroll`: for whoever looks for something. */
+const only = process.argv
+  .find((word) => word.startsWith("--only="))
+  ?.slice(7)
+  .split(",");
+const isWanted = (name: string): boolean => only === undefined || only.includes(name);
+
+const others =
+  isQuick && !process.argv.includes("--peers") ? undefined : peers(process.env.BENCH_FOLDER ?? "");
+const upstream = await Upstream.start(others?.folder ?? "");
+const server = await prepare(upstream);
+const tell = (row: object): void => console.log(JSON.stringify(row));
+try {
+  const subjects = [
+    { name: "throughline", version: "", url: server.url },
+    ...(others?.found ?? []).map((peer) => ({
+      ...peer,
+      url: `http://${upstream.host}/${peer.name}/#server=${new URL(server.url).origin}&key=${server.key}`,
+    })),
+  ];
+  for (const { name, version } of subjects) tell({ subject: name, scenario: "version", version });
+  if (isWanted("start")) tell(await start(server, isQuick ? 1 : 3));
+  for (const scenario of (isQuick ? QUICK : FULL).filter(({ name }) => isWanted(name))) {
+    for (const { name, url } of subjects) tell(await stream(name, url, upstream, scenario));
+  }
+  if (isWanted("scroll")) tell(await scroll(server, isQuick ? 40 : 200));
+  if (isWanted("big")) tell(await big(server));
+  if (isWanted("growth")) tell(await growth(server, isQuick ? 4 : 10, isQuick ? 10 : 60));
+} finally {
+  await server.stop();
+  upstream.stop();
+}

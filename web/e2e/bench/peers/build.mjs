@@ -1,0 +1,17 @@
+// `node build.mjs streamdown`: the page of one peer, in `dist/streamdown`. CLIENT names our client's sources: all read the same way.
+
+import { resolve } from "node:path";
+import react from "@vitejs/plugin-react";
+import { build } from "vite";
+
+const [name] = process.argv.slice(2);
+await build({
+  configFile: false,
+  logLevel: "error",
+  base: "./",
+  plugins: [react()],
+  resolve: {
+    alias: { "./view": resolve(`src/${name}.tsx`), "@throughline/client": resolve(process.env.CLIENT ?? "") },
+  },
+  build: { outDir: `dist/${name}`, emptyOutDir: true, target: "es2022" },
+});

@@ -1,0 +1,155 @@
+// What is measured besides streaming: the start, a long conversation, a big result, and what fifty turns leave behind.
+
+import { median, most, percentile, rounded } from "./figures.ts";
+import type { Asked } from "./prepare.ts";
+import { Tab } from "./tab.ts";
+
+const PAUSE_MS = 16;
+
+/** From an empty cache to a page that can be typed into. */
+export async function start(asked: Asked, times: number) {
+  const rows: { script: number; wall: number; long: number; heap: number }[] = [];
+  for (let time = 0; time < times; time += 1) {
+    const tab = await Tab.open("about:blank");
+    const before = await tab.counters();
+    const began = Date.now();
+    await tab.page.goto(asked.url);
+    await tab.page.locator("textarea").first().waitFor();
+    await tab.page.locator("textarea").first().press("x");
+    const wall = Date.now() - began;
+    const after = await tab.counters();
+    const { long } = await tab.end();
+    const { JSHeapUsedSize } = await tab.collected();
+    rows.push({
+      script: (after.ScriptDuration - before.ScriptDuration) * 1_000,
+      wall,
+      long: most(long),
+      heap: JSHeapUsedSize / 1e6,
+    });
+    await tab.close();
+  }
+  return {
+    subject: "throughline",
+    scenario: "start",
+    script_ms: rounded(median(rows.map((row) => row.script))),
+    wall_ms: median(rows.map((row) => row.wall)),
+    long_max_ms: rounded(most(rows.map((row) => row.long)), 0),
+    heap_mb: rounded(median(rows.map((row) => row.heap))),
+  };
+}
+
+/** A conversation of many messages, from its end to its beginning and back. */
+export async function scroll(asked: Asked, messages: number) {
+  const conversation = await asked.conversation(messages, "rate=0 seconds=1 cards=5 rows=4");
+  const tab = await Tab.open(asked.at(`/c/${conversation}`));
+  const article = tab.page.getByRole("article", { name: "Assistant message" });
+  await article.first().waitFor();
+  const older = tab.page.getByRole("button", { name: "Show what came before" });
+  while ((await older.count()) > 0) {
+    const shown = await article.count();
+    await older.click();
+    await tab.page.waitForFunction((n) => document.querySelectorAll("article").length > n * 2, shown);
+  }
+  await tab.page.mouse.move(500, 400);
+  await tab.begin();
+  const before = await tab.counters();
+  for (const direction of [-1, 1]) {
+    for (let turn = 0; turn < 200; turn += 1) {
+      await tab.page.mouse.wheel(0, direction * 240);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  }
+  const after = await tab.counters();
+  const seen = await tab.end();
+  const { Nodes, JSHeapUsedSize } = await tab.collected();
+  const row = {
+    subject: "throughline",
+    scenario: "scroll",
+    messages: await article.count(),
+    script_s: rounded(after.ScriptDuration - before.ScriptDuration, 2),
+    long_tasks: seen.long.length,
+    long_max_ms: rounded(most(seen.long), 0),
+    frames: seen.frames.length,
+    frame_p95_ms: rounded(percentile(seen.frames, 0.95)),
+    frame_p99_ms: rounded(percentile(seen.frames, 0.99)),
+    frames_over_25: seen.frames.filter((ms) => ms > 25).length,
+    heap_mb: rounded(JSHeapUsedSize / 1e6),
+    nodes: Nodes,
+  };
+  await tab.close();
+  return row;
+}
+
+/** A result of two megabytes: its card is opened, and then all of it. */
+export async function big(asked: Asked) {
+  const conversation = await asked.conversation(1, "rate=0 seconds=1 cards=1 rows=26000");
+  const tab = await Tab.open(asked.at(`/c/${conversation}`));
+  await tab.page.locator(".card-head").waitFor();
+  const opened = await shownAfter(tab, ".card-head", ".card-body");
+  const all = tab.page.getByRole("button", { name: /Load all/ });
+  const size = await all.innerText();
+  await tab.begin();
+  const whole = await shownAfter(tab, ".card-body button:has-text('Load all')", undefined);
+  const seen = await tab.end();
+  await tab.close();
+  return {
+    subject: "throughline",
+    scenario: "big",
+    size: size.replace("Load all ", ""),
+    opened_ms: rounded(opened),
+    loaded_ms: rounded(whole),
+    long_max_ms: rounded(most(seen.long), 0),
+  };
+}
+
+/** From a click to the frame in which something is there, or in which what was clicked is gone. */
+async function shownAfter(tab: Tab, clicked: string, shown: string | undefined): Promise<number> {
+  const place = tab.page.locator(clicked).first();
+  await place.evaluate((element, selector) => {
+    const there = (): boolean =>
+      selector === undefined ? !element.isConnected : document.querySelector(selector) !== null;
+    const state = window as unknown as { shownAfter: Promise<number> };
+    state.shownAfter = new Promise((resolve) => {
+      element.addEventListener("pointerdown", () => {
+        const began = performance.now();
+        const look = (): void => {
+          if (!there()) return void requestAnimationFrame(look);
+          // Behind this frame it has been drawn.
+          setTimeout(() => resolve(performance.now() - began));
+        };
+        look();
+      });
+    });
+  }, shown);
+  await place.click();
+  return await tab.page.evaluate(() => (window as unknown as { shownAfter: Promise<number> }).shownAfter);
+}
+
+/** Turn after turn, each in a conversation of its own: what is left of those that nobody looks at any more. */
+export async function growth(asked: Asked, first: number, turns: number) {
+  const tab = await Tab.open(asked.url);
+  const measure = async () => {
+    await tab.page.getByRole("link", { name: "New conversation" }).click();
+    await tab.page.getByRole("heading", { name: /Ask for something/ }).waitFor();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return await tab.collected();
+  };
+  let before = await measure();
+  for (let turn = 1; turn <= turns; turn += 1) {
+    await tab.page.getByRole("link", { name: "New conversation" }).click();
+    await tab.ask(`growth ${turn} rate=0 seconds=1 cards=3 rows=40`);
+    await tab.page.locator("article[aria-busy=false]").last().waitFor();
+    await tab.page.getByRole("button", { name: "Answer again" }).waitFor();
+    if (turn === first) before = await measure();
+  }
+  const after = await measure();
+  await tab.close();
+  return {
+    subject: "throughline",
+    scenario: "growth",
+    turns: turns - first,
+    heap_mb: rounded((after.JSHeapUsedSize - before.JSHeapUsedSize) / 1e6, 2),
+    nodes: after.Nodes - before.Nodes,
+    listeners: after.JSEventListeners - before.JSEventListeners,
+  };
+}

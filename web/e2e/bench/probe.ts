@@ -1,0 +1,105 @@
+// What is measured inside of a page, ours or a peer's. It is handed over as text, so it uses nothing from outside of itself.
+
+/** What a page has seen of itself. */
+export interface Seen {
+  /** Milliseconds between frames. */
+  frames: number[];
+  /** Durations of tasks over 50 ms. */
+  long: number[];
+  /** When each stamp was on the screen, in milliseconds since 1970. */
+  stamps: number[];
+  /** When there were so many cards and one more. */
+  cards: number[];
+  /** From a key or a click to the frame that answered it; under 16 ms is 0. */
+  inputs: number[];
+}
+
+export interface Probe {
+  begin(): void;
+  /** The highest stamp on the screen. */
+  last(): number;
+  end(): Seen;
+}
+
+declare global {
+  interface Window {
+    bench: Probe;
+  }
+}
+
+/** Makes `window.bench`. */
+export function probe(): void {
+  /** So much of the end of the text is looked at; and so much of one piece of it, for hidden outputs are long. */
+  const [nodesMax, charactersMax] = [60, 300];
+  const [long, inputs] = [[] as number[], new Map<number, number>()];
+  let [frames, stamps, cards] = [[] as number[], [] as number[], [] as number[]];
+  let [isOn, before, highest] = [false, 0, 0];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) long.push(entry.duration);
+  }).observe({ type: "longtask", buffered: true });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries() as PerformanceEventTiming[]) {
+      if (entry.interactionId === 0) continue;
+      inputs.set(entry.interactionId, Math.max(entry.duration, inputs.get(entry.interactionId) ?? 0));
+    }
+  }).observe({ type: "event", durationThreshold: 16, buffered: true } as PerformanceObserverInit);
+
+  const articles = document.getElementsByTagName("article");
+  const shown = document.getElementsByClassName("card");
+  /** The end of the last message, as it stands in the document. */
+  const tail = (): string => {
+    const last = articles[articles.length - 1];
+    if (last === undefined) return "";
+    const walker = document.createTreeWalker(last, NodeFilter.SHOW_TEXT);
+    const parts: string[] = [];
+    for (
+      let node = walker.lastChild();
+      node !== null && parts.length < nodesMax;
+      node = walker.previousNode()
+    ) {
+      parts.push((node.nodeValue ?? "").slice(-charactersMax));
+    }
+    return parts.reverse().join("");
+  };
+  const look = (): void => {
+    const now = performance.timeOrigin + performance.now();
+    while (cards.length < shown.length) cards.push(now);
+    for (const [, found] of tail().matchAll(/§(\d+)§/g)) {
+      for (const stamp = Number(found); highest < stamp; ) {
+        highest += 1;
+        stamps[highest] = now;
+      }
+    }
+  };
+  // A task behind a frame runs when that frame has been drawn.
+  const behind = new MessageChannel();
+  behind.port1.onmessage = look;
+  const frame = (time: number): void => {
+    if (!isOn) return;
+    if (before > 0) frames.push(time - before);
+    before = time;
+    behind.port2.postMessage(undefined);
+    requestAnimationFrame(frame);
+  };
+  window.bench = {
+    begin() {
+      [frames, stamps, cards] = [[], [], []];
+      [isOn, before, highest] = [true, 0, 0];
+      long.length = 0;
+      inputs.clear();
+      cards = Array(shown.length).fill(0);
+      requestAnimationFrame(frame);
+    },
+    last: () => highest,
+    end() {
+      isOn = false;
+      return {
+        frames,
+        long: [...long],
+        stamps,
+        cards: cards.filter((at) => at > 0),
+        inputs: [...inputs.values()],
+      };
+    },
+  };
+}

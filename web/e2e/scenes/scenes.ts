@@ -1,0 +1,295 @@
+// Every view and state of the page, and how one gets there: a row each. What a row shows is looked at by axe and drawn into
+// docs/pictures. A view is added by adding its row.
+
+import type { Locator, Page } from "playwright-core";
+import { en } from "../../app/src/i18n/en.ts";
+import type { Words } from "../../app/src/i18n/words.ts";
+import { zh } from "../../app/src/i18n/zh.ts";
+import type { Visitor } from "../browser.ts";
+import { ASK, type Language, type Question } from "./stage.ts";
+
+/** Whoever goes there. */
+export class Guest {
+  readonly visitor: Visitor;
+  readonly page: Page;
+  readonly language: Language;
+  readonly words: Words;
+
+  constructor(visitor: Visitor, language: Language) {
+    this.visitor = visitor;
+    this.page = visitor.page;
+    this.language = language;
+    this.words = language === "en" ? en : zh;
+  }
+
+  /** In a conversation of its own. */
+  async ask(question: Question): Promise<void> {
+    await this.visitor.say(ASK[question][this.language]);
+    await this.page.locator("article").first().waitFor();
+  }
+
+  async asked(question: Question): Promise<void> {
+    await this.ask(question);
+    // What can be done with an answer that is complete.
+    await this.button(this.words.regenerate).waitFor();
+  }
+
+  button(name: string): Locator {
+    return this.page.getByRole("button", { name, exact: true });
+  }
+
+  card(tool: string): Locator {
+    return this.page.locator(".card").filter({ has: this.page.locator(".name", { hasText: tool }) });
+  }
+
+  async open(tool: string, at = 0): Promise<void> {
+    await this.card(tool).locator(".card-head").nth(at).click();
+  }
+
+  /** All that is in the thread, from its beginning. */
+  async fromTop(): Promise<void> {
+    await this.page.locator("ol article").first().scrollIntoViewIfNeeded();
+  }
+}
+
+export interface Scene {
+  name: string;
+  /** Where it is; default the chat. */
+  path?: string;
+  /** Of the window. */
+  size?: { width: number; height: number };
+  arrive(guest: Guest): Promise<void>;
+  /** Part of the page that the picture is of; default all of it. */
+  shown?: string;
+  /** Not among the pictures: others show as much. */
+  isPlain?: true;
+}
+
+const PHONE = { width: 360, height: 740 };
+/** So high that a whole message stands on it. */
+const TALL = { width: 1280, height: 1_500 };
+
+export const SCENES: readonly Scene[] = [
+  {
+    name: "first-run",
+    arrive: async ({ page, words }) => await page.getByRole("heading", { name: words.firstTitle }).waitFor(),
+  },
+  {
+    name: "chat",
+    size: { width: 1280, height: 960 },
+    arrive: async (guest) => {
+      await guest.ask("plan");
+      await guest.page.getByRole("button", { name: new RegExp(`^${guest.words.approve}`) }).waitFor();
+      await guest.page.locator("textarea").first().blur();
+    },
+  },
+  {
+    name: "calls-at-work",
+    arrive: async (guest) => {
+      await guest.ask("live");
+      await guest.page.locator(".card[data-status=preparing]").waitFor();
+      await guest.page.locator(".card[data-status=running]").waitFor();
+      await guest.open("demo.calendar");
+      await guest.open("slow.work");
+    },
+  },
+  {
+    name: "question",
+    arrive: async (guest) => {
+      await guest.ask("questions");
+      await guest.page.getByText(guest.words.questionsOpen(2)).waitFor();
+    },
+  },
+  {
+    name: "question-denied-and-edited",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.ask("questions");
+      await guest.page.getByText(guest.words.questionsOpen(2)).waitFor();
+      await guest.button(guest.words.editArguments).first().click();
+      await guest.page
+        .getByRole("button", { name: new RegExp(`^${guest.words.deny}`) })
+        .last()
+        .click();
+      await guest.page.getByRole("textbox", { name: guest.words.denyReason }).waitFor();
+    },
+  },
+  {
+    name: "how-calls-end",
+    size: TALL,
+    arrive: async (guest) => {
+      const { page, words } = guest;
+      await guest.ask("states");
+      // One is denied, one is stopped by itself; the rest ends alone.
+      await page.getByRole("button", { name: new RegExp(`^${words.deny}`) }).click();
+      const reason = page.getByRole("textbox", { name: words.denyReason });
+      await reason.fill(guest.language === "en" ? "Nobody works at night" : "夜里没人上班");
+      await reason.press("Enter");
+      await page.locator(".card[data-status=running]").filter({ hasText: "slow.work" }).waitFor();
+      await guest.open("slow.work");
+      await guest.button(words.cancelCall).click();
+      await guest.visitor.settled();
+      await guest.open("slow.work");
+      await guest.open("demo.fail");
+      await guest.open("demo_wether");
+      await guest.open("demo.calendar");
+    },
+  },
+  {
+    name: "group",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.asked("group");
+      await guest.page.locator(".calls").click();
+      await guest.open("demo.weather");
+    },
+  },
+  {
+    name: "outputs",
+    size: { width: 1280, height: 2_560 },
+    arrive: async (guest) => {
+      await guest.asked("outputs");
+      for (const tool of ["data.table", "data.tree", "data.lines", "data.picture"]) await guest.open(tool);
+      await guest.page.locator(".card-body img").waitFor();
+      await guest.fromTop();
+    },
+  },
+  {
+    name: "output-raw",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.asked("outputs");
+      await guest.open("data.table");
+      await guest.page.getByText(guest.words.raw, { exact: true }).first().click();
+    },
+  },
+  {
+    name: "thinking",
+    arrive: async (guest) => {
+      await guest.asked("thinking");
+      await guest.button(guest.words.thought).click();
+    },
+  },
+  {
+    name: "markdown",
+    size: { width: 1280, height: 1_100 },
+    arrive: async (guest) => {
+      await guest.asked("markdown");
+      await guest.page.locator("pre [data-token]").first().waitFor();
+      await guest.fromTop();
+    },
+  },
+  {
+    name: "error",
+    arrive: async (guest) => {
+      await guest.ask("error");
+      await guest.button(guest.words.switchToText).waitFor();
+    },
+  },
+  { name: "cut", isPlain: true, arrive: async (guest) => await guest.asked("cut") },
+  {
+    name: "said-meanwhile",
+    arrive: async (guest) => {
+      await guest.ask("slow");
+      await guest.page.locator(".part[data-kind=text]").waitFor();
+      const field = guest.page.locator("textarea").first();
+      await field.fill(guest.language === "en" ? "And in three sentences, please" : "请用三句话说");
+      await guest.page.keyboard.press("Alt+Enter");
+      await guest.page.getByText(guest.words.waitsForEnd).waitFor();
+    },
+  },
+  {
+    name: "conversations",
+    arrive: async (guest) => {
+      await guest.button(guest.words.conversations).click();
+      await guest.page.locator("dialog li").first().waitFor();
+    },
+  },
+  {
+    name: "settings",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.button(guest.words.settings).click();
+      await guest.page.getByLabel(guest.words.theme).waitFor();
+    },
+  },
+  {
+    name: "keys",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.page.locator("h1").first().click();
+      await guest.page.keyboard.press("?");
+      await guest.page.locator("dialog[open]").waitFor();
+    },
+  },
+  {
+    name: "sign-in",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.page.evaluate(() => localStorage.removeItem("throughline.key"));
+      await guest.page.reload();
+      await guest.page.getByRole("heading", { name: guest.words.signInTitle }).waitFor();
+    },
+  },
+  {
+    name: "nothing-here",
+    path: "/no-such-view",
+    isPlain: true,
+    arrive: async (guest) => await guest.page.getByText(guest.words.notFound).waitFor(),
+  },
+  {
+    name: "tester",
+    path: "/tester#tool=data.table",
+    size: { width: 1280, height: 1_240 },
+    arrive: async ({ page, language }) => {
+      await page.locator(".tool-row").first().waitFor();
+      const call =
+        "<<<[TOOL_REQUEST]>>>\ntool_name:「始」demo_weather「末」,\ncity:「始」成都「末」\n<<<[END_TOOL_REQUEST]>>>";
+      const text = language === "en" ? `I look.\n${call}\nOne moment.` : `我看一下。\n${call}\n稍等。`;
+      await page.locator("section textarea").last().fill(text);
+      await page.locator("mark").waitFor();
+      await page.locator("section button.primary").last().click();
+      await page.locator("table.values").waitFor();
+    },
+  },
+  {
+    name: "history",
+    path: "/history",
+    arrive: async ({ page }) => await page.locator("[data-row]").first().waitFor(),
+  },
+  {
+    name: "history-detail",
+    path: "/history?tool=slow.work",
+    size: TALL,
+    arrive: async ({ page }) => {
+      await page.locator("[data-row] a").last().click();
+      await page.locator("tfoot").first().waitFor();
+    },
+  },
+  {
+    name: "phone",
+    size: PHONE,
+    arrive: async (guest) => {
+      await guest.ask("questions");
+      await guest.page.getByRole("group").first().waitFor();
+    },
+  },
+  {
+    name: "phone-first-run",
+    size: PHONE,
+    arrive: async ({ page, words }) => await page.getByRole("heading", { name: words.firstTitle }).waitFor(),
+  },
+  {
+    name: "phone-history",
+    size: PHONE,
+    path: "/history",
+    arrive: async ({ page }) => await page.locator("[data-row]").first().waitFor(),
+  },
+  {
+    name: "phone-tester",
+    size: PHONE,
+    path: "/tester",
+    isPlain: true,
+    arrive: async ({ page }) => await page.locator(".tool-row").first().waitFor(),
+  },
+];

@@ -1,0 +1,289 @@
+// The cases that the project began with, under their names: the five of seed 000 §8 and the check points of seed 004, for models
+// with and without tools of their own.
+
+import { describe, expect, test } from "vitest";
+import type { Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const MODES = ["native", "text"] as const;
+/** As a person reads. */
+const PACE = { tokens_per_second: 60 };
+
+const paced = (moves: unknown[]) => ({ pace: PACE, moves });
+const call = (name: string, args: object) => ({ call: { name, arguments: args } });
+/** A chunk as the server of seed 004 sent it, byte for byte. */
+const chunk = (delta: object) => ({
+  raw: `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 0, model: "mock", choices: [{ index: 0, delta }] })}\n\n`,
+});
+
+const RULES: Rule[] = [
+  {
+    when: { contains: "随便聊聊" },
+    does: paced([
+      { say: "好的，我们随便聊聊。今天没有工具，只有文字：一个字一个字地来，一句接着一句，中间不会断。" },
+    ]),
+  },
+  {
+    when: { contains: "北京的天气", has_result: false },
+    does: paced([{ say: "我先看一下天气。\n\n" }, call("demo_weather", { city: "北京" })]),
+  },
+  { when: { contains: "北京的天气" }, does: paced([{ say: "天气看完了，还是这条消息，我接着往下说。" }]) },
+  {
+    when: { contains: "三个工具", has_result: false },
+    does: paced([
+      { say: "一共查三样。\n\n" },
+      call("demo_weather", { city: "北京" }),
+      call("demo_weather", { city: "上海" }),
+      call("time_now", { timezone: "Asia/Shanghai" }),
+    ]),
+  },
+  { when: { contains: "三个工具" }, does: paced([{ say: "三样都查完了。" }]) },
+  {
+    when: { contains: "眨眼", has_result: false },
+    does: paced([
+      { say: "看着我。\n\n" },
+      call("live2d_expression", { name: "wink" }),
+      {
+        say: "\n\n眨眼的时候，这句话还没有说完：它要说很久很久，久到表情早就换好了，久到动作也做完了，才轮到最后一个字。",
+      },
+      call("live2d_motion", { group: "Wave" }),
+    ]),
+  },
+  { when: { contains: "眨眼" }, does: paced([{ say: "\n\n做完了。" }]) },
+  {
+    when: { contains: "play_animation(jump)", has_result: false },
+    does: [call("play_animation", { animation_name: "jump" })],
+  },
+  { when: { contains: "play_animation", has_result: true }, does: [{ say: "动画播完了。" }] },
+  { when: { contains: "支持哪些函数" }, does: [{ say: "我会 play_animation：jump 和 wave。" }] },
+];
+
+/** The stream of seed 004 as its server sent it: `name` is `""` in every delta but the first. */
+const EMPTY_NAMES: Record<string, unknown[]> = {
+  tool_calls: [
+    chunk({
+      role: "assistant",
+      tool_calls: [
+        { index: 0, id: "call_1", type: "function", function: { name: "play_animation", arguments: "" } },
+      ],
+    }),
+    chunk({ tool_calls: [{ index: 0, function: { name: "", arguments: '{"animation_name":' } }] }),
+    chunk({ tool_calls: [{ index: 0, function: { name: "", arguments: ' "jump"}' } }] }),
+    { finish: "tool_calls" },
+  ],
+  function_call: [
+    chunk({ role: "assistant", function_call: { name: "play_animation", arguments: "" } }),
+    chunk({ function_call: { name: "", arguments: '{"animation_name":' } }),
+    chunk({ function_call: { name: "", arguments: ' "jump"}' } }),
+    { finish: "function_call" },
+  ],
+};
+
+const TOOLS = `
+[commands."play.animation"]
+description = "Plays an animation: jump, wave"
+argv = ["echo", "applied: {animation_name}"]
+effect = "cosmetic"
+`;
+
+const house = House.of(() => Server.scripted(RULES, TOOLS));
+
+/** Somebody who has asked, and watches from before the first token. */
+async function asked(
+  mode: "auto" | "native" | "text",
+  question: string,
+  server = house.server,
+): Promise<Visitor> {
+  const somebody = await house.visitor({ locale: "zh-CN" }, server);
+  await somebody.chooseMode(mode);
+  await somebody.watch();
+  await somebody.say(question);
+  return somebody;
+}
+
+const answers = ({ page }: Visitor) => page.getByRole("article", { name: "助手的消息" });
+const text = ({ page }: Visitor, words: string) =>
+  page.locator(".part[data-kind=text]").filter({ hasText: words });
+/** Whether the message is still being written. */
+const isRunning = async ({ page }: Visitor): Promise<boolean> =>
+  (await page.locator("article[aria-busy=true]").count()) > 0;
+
+describe.each(MODES)("seed 000 §8, %s", (mode) => {
+  // R: T1, T2
+  test("1) 纯聊天：首字即出、持续流式、仅一条消息", async () => {
+    const somebody = await asked(mode, "随便聊聊");
+    await text(somebody, "好的").waitFor();
+    expect(await isRunning(somebody), "the first words are there before the last").toBe(true);
+    await text(somebody, "不会断。").waitFor();
+    await somebody.settled();
+    const { lengths, cards } = await somebody.seen();
+    expect(lengths.filter((length, at) => length > (lengths[at - 1] ?? 0)).length).toBeGreaterThan(5);
+    expect(lengths, "nothing is taken back").toEqual([...lengths].sort((a, b) => a - b));
+    expect(cards).toEqual([""]);
+    expect(await answers(somebody).count()).toBe(1);
+  });
+
+  // R: T1, T2, T5
+  test("2) 单工具：首字即出 → 插入 1 张工具卡片（运行中）→ 完成后卡片变 success → 继续流式追加 → 仍是一条消息", async () => {
+    const somebody = await asked(mode, "北京的天气怎么样");
+    await text(somebody, "我先看一下天气").waitFor();
+    await somebody.page.locator(".card[data-status=running]").waitFor();
+    expect(await isRunning(somebody)).toBe(true);
+    await text(somebody, "我接着往下说").waitFor();
+    await somebody.settled();
+    const { cards, lengths } = await somebody.seen();
+    expect(inOrder(cards)).toEqual([
+      "",
+      "demo.weather preparing",
+      "demo.weather running",
+      "demo.weather success",
+    ]);
+    expect(lengths).toEqual([...lengths].sort((a, b) => a - b));
+    expect(await kinds(somebody)).toEqual(["text", "tool_call", "text"]);
+    expect(await answers(somebody).count()).toBe(1);
+  });
+
+  // R: T1, T7, U1
+  test("3) 多工具：同一条消息里出现多张卡片，默认折叠，顺序与输出合理", async () => {
+    const somebody = await asked(mode, "三个工具");
+    const { page } = somebody;
+    await text(somebody, "三样都查完了").waitFor();
+    await somebody.settled();
+    const { cards } = await somebody.seen();
+    expect(cards, "one after the other, in their order").toContain(
+      "demo.weather success, demo.weather running, time.now queued",
+    );
+    const group = page.getByRole("button", { name: /3 个工具/ });
+    expect(await group.getAttribute("aria-expanded")).toBe("false");
+    await group.click();
+    expect(await somebody.cards()).toEqual([
+      "demo.weather success",
+      "demo.weather success",
+      "time.now success",
+    ]);
+    const heads = page.locator(".card-head");
+    expect(await heads.evaluateAll((all) => all.map((head) => head.getAttribute("aria-expanded")))).toEqual(
+      Array(3).fill("false"),
+    );
+    for (const at of [0, 1, 2]) await heads.nth(at).click();
+    const bodies = await page.locator(".card-body").allInnerTexts();
+    for (const [at, words] of ["北京", "上海", "Asia/Shanghai"].entries())
+      expect(bodies[at]).toContain(words);
+    expect(await answers(somebody).count()).toBe(1);
+  });
+
+  // R: T6, U2
+  test("4) Live2D：中途任意时刻 tool_call 触发，卡片可见且模型动作/表情即时生效", async () => {
+    const somebody = await asked(mode, "眨眼并挥手");
+    const { page } = somebody;
+    await page.getByRole("img", { name: "Twine: 眨眼", exact: true }).waitFor();
+    expect(await text(somebody, "最后一个字").count(), "the face is there in mid-sentence").toBe(0);
+    expect(await isRunning(somebody)).toBe(true);
+    expect(await page.locator(".card").filter({ hasText: "live2d.expression" }).count()).toBe(1);
+    await text(somebody, "做完了").waitFor();
+    await somebody.settled();
+    expect(await somebody.cards()).toEqual(["live2d.expression success", "live2d.motion success"]);
+    for (const at of [0, 1]) {
+      await page.locator(".card-head").nth(at).click();
+      await page
+        .locator(".card-body")
+        .nth(at)
+        .getByText(/已生效/)
+        .waitFor();
+    }
+  });
+});
+
+// R: T3
+test.each(["native", "auto"] as const)(
+  "seed 000 §8, %s: 5) native 报错：直接显示错误并提示切 text，不自动降级",
+  async (mode) => {
+    const rules: Rule[] = [
+      { times: 1, does: { refuse_tools: "vllm" } },
+      { does: [{ say: "没有工具，我也能说。" }] },
+    ];
+    const somebody = await asked(mode, "你好", await house.own(Server.scripted(rules)));
+    const error = answers(somebody).getByRole("alert");
+    await error.waitFor();
+    await somebody.settled();
+    expect(await text(somebody, "没有工具").count(), "nothing was asked a second time").toBe(0);
+    expect(await somebody.isMode(mode)).toBe(true);
+    await error.getByRole("button", { name: "改用文本模式" }).click();
+    await text(somebody, "没有工具，我也能说").waitFor();
+    expect(await somebody.isMode("text")).toBe(true);
+  },
+);
+
+describe("seed 004", () => {
+  // R: W3
+  test.each(Object.keys(EMPTY_NAMES))("问题 1：函数名被空字符串覆盖 (%s)", async (shape) => {
+    const rules: Rule[] = [
+      { when: { has_result: false }, does: EMPTY_NAMES[shape] },
+      { does: [{ say: "动画播完了。" }] },
+    ];
+    const server = await house.own(Server.scripted(rules, TOOLS));
+    const somebody = await asked("native", "play_animation(jump)", server);
+    await bubble(somebody, server, "jump");
+  });
+
+  for (const mode of MODES) {
+    // R: T5, W4
+    test(`play_animation(jump)：只 yield 一次，创建气泡，名称和参数正确，不重复 (${mode})`, async () => {
+      const somebody = await asked(mode, "play_animation(jump)");
+      await bubble(somebody, house.server, "jump");
+    });
+
+    test(`"你支持哪些函数调用"：没有调用就没有气泡 (${mode})`, async () => {
+      const somebody = await asked(mode, "你支持哪些函数调用");
+      await text(somebody, "jump 和 wave").waitFor();
+      await somebody.settled();
+      expect(await somebody.cards()).toEqual([]);
+    });
+  }
+});
+
+/** The check points of seed 004. */
+async function bubble(somebody: Visitor, server: Server, animation: string): Promise<void> {
+  const { page } = somebody;
+  await text(somebody, "动画播完了").waitFor();
+  await somebody.settled();
+  // 客户端创建函数调用气泡; 不会重复创建气泡; 气泡样式与文本气泡不同
+  expect(await somebody.cards()).toEqual(["play.animation success"]);
+  expect(await kinds(somebody)).toEqual(["tool_call", "text"]);
+  // 气泡显示正确的函数名称和参数, 函数返回结果
+  await page.locator(".card-head").click();
+  const body = page.locator(".card-body");
+  await body.getByText(`"animation_name": "${animation}"`).waitFor();
+  await body.getByText(`applied: ${animation}`).waitFor();
+  // 服务器正确 yield 函数调用（只 yield 一次）
+  const { items }: { items: { tool_name: string; turn_id: string }[] } = await got(
+    server,
+    "/v1/history/calls",
+  );
+  const calls = items.filter(({ tool_name }) => tool_name === "play.animation");
+  const [first] = calls;
+  const events = await (await fetched(server, `/v1/turns/${first?.turn_id}/events`)).text();
+  for (const type of ["tool_use", "tool_input", "tool_start", "tool_result"]) {
+    expect(events.match(new RegExp(`"type":"${type}"`, "g")), type).toHaveLength(1);
+  }
+}
+
+async function fetched(server: Server, path: string): Promise<Response> {
+  return await fetch(server.url + path, { headers: { authorization: `Bearer ${await server.key()}` } });
+}
+
+async function got<T>(server: Server, path: string): Promise<T> {
+  const answer: T = await (await fetched(server, path)).json();
+  return answer;
+}
+
+async function kinds({ page }: Visitor): Promise<(string | null)[]> {
+  const parts = page.locator("article .part");
+  return await parts.evaluateAll((all) => all.map((part) => part.getAttribute("data-kind")));
+}
+
+/** Without a state that is so short that it may not be drawn. */
+function inOrder(cards: readonly string[]): string[] {
+  return cards.filter((card) => !card.endsWith("queued"));
+}

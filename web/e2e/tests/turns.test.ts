@@ -1,0 +1,282 @@
+// What a turn may come to, through the page: each line of the first screen, all questions at once, a stop at each phase, two tabs.
+
+import { describe, expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import { zh } from "../../app/src/i18n/zh.ts";
+import type { Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const call = (name: string, args: object) => ({ call: { name, arguments: args } });
+/** Longer than any test waits. */
+const FOR_EVER_MS = 600_000;
+
+const TOOLS = `
+[commands."slow.work"]
+description = "Works for a long time"
+argv = ["sleep", "600"]
+input = "none"
+effect = "read"
+timeout_ms = 600_000
+`;
+
+const demo = House.of(() => Server.start());
+
+const text = ({ page }: Visitor, words: string | RegExp) =>
+  page.locator(".part[data-kind=text]").filter({ hasText: words });
+
+// R: O4, U1
+describe.each([
+  ["en-GB", en],
+  ["zh-CN", zh],
+] as const)("each line of the first screen is answered without a key, %s", (locale, words) => {
+  /** What the calls come to, in the order of the lines. */
+  const expected = [
+    [/demo\.weather success/, /demo\.weather success/, /demo\.weather success/],
+    [/live2d\.\w+ success/],
+    [/time\.now success/, /demo\.calendar success/],
+    [/demo\.fail error/],
+    [],
+    [],
+  ];
+  test.each(words.examples.map(({ title }, at) => [title, at] as const))("%s", async (_, at) => {
+    const somebody = await demo.visitor({ locale });
+    const { page } = somebody;
+    const prompt = words.examples[at]?.prompt ?? "";
+    await page.getByRole("button", { name: prompt }).click();
+    const approve = page.getByRole("button", { name: new RegExp(`^${words.approve}`) });
+    if (words.examples[at]?.title === words.examples[2]?.title) await approve.click();
+    await text(somebody, /\S/).first().waitFor();
+    await somebody.settled();
+    const group = page.locator(".calls");
+    if ((await group.count()) > 0) await group.click();
+    const cards = await somebody.cards();
+    expect(cards).toHaveLength(expected[at]?.length ?? -1);
+    for (const [place, pattern] of (expected[at] ?? []).entries()) expect(cards[place]).toMatch(pattern);
+    expect(await page.getByRole("article", { name: words.assistantMessage }).count()).toBe(1);
+    expect(await page.getByRole("alert").count(), "no error").toBe(0);
+    if (words.examples[at]?.title === words.examples[4]?.title) {
+      await page.getByRole("button", { name: words.thought }).click();
+    }
+  });
+});
+
+// R: A2
+test("several calls ask, all are listed, and one answer approves them", async () => {
+  const rules: Rule[] = [
+    {
+      when: { has_result: false },
+      does: [
+        { say: "Two entries." },
+        call("demo_calendar", { title: "Breakfast", when: "2026-11-23T08:00" }),
+        call("demo_calendar", { title: "Lunch", when: "2026-11-23T12:00" }),
+      ],
+    },
+    { does: [{ say: "Both are in." }] },
+  ];
+  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Two meals");
+  await page.getByText("2 calls need you").waitFor();
+  expect(await page.title()).toContain("(2)");
+  expect(await page.getByRole("group", { name: /wants to run/ }).count()).toBe(2);
+  await page.getByRole("button", { name: "Review" }).click();
+  await page.getByRole("button", { name: "Approve all 2" }).first().click();
+  await text(somebody, "Both are in.").waitFor();
+  await somebody.settled();
+  await page.getByRole("button", { name: /2 tools finished/ }).click();
+  expect(await somebody.cards()).toEqual(["demo.calendar success", "demo.calendar success"]);
+  expect(await page.title()).not.toContain("(");
+});
+
+/** A phase of a turn: what the model does, how one sees that it is there, and what is left of it after a stop. */
+interface Phase {
+  name: string;
+  rules: Rule[];
+  reached(somebody: Visitor): Promise<void>;
+  /** Cards that are left. */
+  cards: RegExp[];
+  /** Text that was there stays. */
+  stays?: string;
+}
+
+const status = async ({ page }: Visitor, kind: string): Promise<void> =>
+  await page.locator(`[data-status=${kind}]`).first().waitFor();
+
+const PHASES: Phase[] = [
+  {
+    name: "before the first token",
+    rules: [{ does: { first_byte_ms: FOR_EVER_MS, moves: [{ say: "Late." }] } }],
+    reached: (somebody) => status(somebody, "waiting_for_model"),
+    cards: [],
+  },
+  {
+    name: "in the text",
+    rules: [{ does: [{ say: "So far, so good." }, { pause: FOR_EVER_MS }, { say: "Late." }] }],
+    reached: (somebody) => text(somebody, "so good").waitFor(),
+    cards: [],
+    stays: "So far, so good.",
+  },
+  {
+    name: "in the arguments",
+    rules: [
+      {
+        does: [
+          { say: "So far, so good." },
+          { half_call: { name: "demo_weather", arguments: '{"city": "Par' } },
+          { pause: FOR_EVER_MS },
+        ],
+      },
+    ],
+    reached: (somebody) => status(somebody, "preparing"),
+    cards: [/demo\.weather (not_started|cancelled)/],
+    stays: "So far, so good.",
+  },
+  {
+    name: "in a running tool",
+    rules: [{ does: [{ say: "So far, so good." }, call("slow_work", {})] }],
+    reached: (somebody) => status(somebody, "running"),
+    cards: [/slow\.work cancelled/],
+    stays: "So far, so good.",
+  },
+  {
+    name: "at a question",
+    rules: [
+      {
+        does: [
+          { say: "So far, so good." },
+          call("demo_calendar", { title: "Tea", when: "2026-11-23T15:00" }),
+        ],
+      },
+    ],
+    reached: (somebody) => status(somebody, "awaiting_approval"),
+    cards: [/demo\.calendar (not_started|cancelled)/],
+    stays: "So far, so good.",
+  },
+  {
+    name: "between two steps",
+    rules: [
+      { when: { has_result: false }, does: [{ say: "So far, so good." }, call("time_now", {})] },
+      { does: { first_byte_ms: FOR_EVER_MS, moves: [{ say: "Late." }] } },
+    ],
+    reached: async (somebody) => {
+      await status(somebody, "success");
+      await status(somebody, "waiting_for_model");
+    },
+    cards: [/time\.now success/],
+    stays: "So far, so good.",
+  },
+];
+
+// R: T8
+describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
+  test.each(PHASES.map((phase) => [phase.name, phase] as const))("%s", async (_, phase) => {
+    const rules: Rule[] = [
+      { when: { contains: "afterwards" }, does: [{ say: "All is well again." }] },
+      ...phase.rules,
+    ];
+    const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules, TOOLS)));
+    const { page } = somebody;
+    await somebody.chooseMode(mode);
+    await somebody.say("Begin");
+    await phase.reached(somebody);
+    const began = Date.now();
+    await page.keyboard.press("Escape");
+    await somebody.settled();
+    expect(Date.now() - began, "nobody waits for a stop").toBeLessThan(4_000);
+    const cards = await somebody.cards();
+    expect(cards).toHaveLength(phase.cards.length);
+    for (const [at, pattern] of phase.cards.entries()) expect(cards[at]).toMatch(pattern);
+    if (phase.stays !== undefined) await text(somebody, phase.stays).waitFor();
+    expect(await text(somebody, "Late.").count()).toBe(0);
+    // The conversation goes on, and the model is told what became of the calls.
+    await somebody.say("And afterwards?");
+    await text(somebody, "All is well again.").waitFor();
+    await somebody.settled();
+    expect(await page.getByRole("article", { name: "Assistant message" }).count()).toBeGreaterThanOrEqual(1);
+  });
+});
+
+// R: S2
+test("two tabs show the same message while it is written, and each may stop it", async () => {
+  const somebody = await demo.visitor();
+  const { page } = somebody;
+  await somebody.say("Count slowly to 20");
+  await text(somebody, /\b2\b/).waitFor();
+  const other = await somebody.tab();
+  await other.goto(page.url());
+  const counted = other.locator(".part[data-kind=text]");
+  await counted.filter({ hasText: /\b4\b/ }).waitFor();
+  expect(await page.locator("article[aria-busy=true]").count()).toBe(1);
+  await other.getByRole("button", { name: "Stop", exact: true }).click();
+  await somebody.settled();
+  await other.locator("article[aria-busy=true]").waitFor({ state: "detached" });
+  // The one behind draws nothing, and its clock goes slowly; what it holds is the same.
+  const shown = await other.locator("article .part").allTextContents();
+  await expect.poll(() => page.locator("article .part").allTextContents()).toEqual(shown);
+  // What one asks, the other sees as soon as somebody looks at it.
+  await other.locator("textarea").first().fill("What time is it?");
+  await other.keyboard.press("Enter");
+  await other.locator(".card[data-status=success]").waitFor();
+  await page.bringToFront();
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.locator(".card[data-status=success]").waitFor();
+});
+
+// R: X3, T5
+test("in text mode a call is a card and its markup is never shown", async () => {
+  const rules: Rule[] = [
+    {
+      when: { has_result: false },
+      does: {
+        pace: { tokens_per_second: 80, chunk_chars: 3 },
+        moves: [
+          { say: "I look.\n\n" },
+          call("demo_weather", { city: "Oslo" }),
+          { say: "\n\nMeanwhile I talk." },
+        ],
+      },
+    },
+    { does: [{ say: "Seen." }] },
+  ];
+  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.chooseMode("text");
+  await somebody.watch();
+  await page.evaluate(() => {
+    const state = window as unknown as { markup: boolean };
+    state.markup = false;
+    new MutationObserver(() => {
+      if (/<<<|TOOL_REQUEST|「/.test(document.querySelector("main")?.textContent ?? "")) state.markup = true;
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await somebody.say("Weather?");
+  await text(somebody, "Seen.").waitFor();
+  await somebody.settled();
+  expect((await somebody.seen()).cards).toContain("demo.weather preparing");
+  expect(await somebody.cards()).toEqual(["demo.weather success"]);
+  expect(await page.evaluate(() => (window as unknown as { markup: boolean }).markup)).toBe(false);
+});
+
+// R: T11
+test("an error in mid-reply keeps what was there, says what helps, and the answer is asked for again", async () => {
+  const rules: Rule[] = [
+    {
+      times: 1,
+      does: [
+        { say: "This much was said." },
+        { error: { message: "the model is on fire", type: "server_error" } },
+      ],
+    },
+    { does: [{ say: "This time it works." }] },
+  ];
+  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Hello");
+  await page.getByRole("alert").filter({ hasText: "the model is on fire" }).waitFor();
+  await text(somebody, "This much was said.").waitFor();
+  expect(await page.getByRole("button", { name: "Switch to text" }).count()).toBe(0);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await text(somebody, "This time it works.").waitFor();
+  await page.getByText("2 of 2").waitFor();
+});

@@ -1,0 +1,71 @@
+//! `cargo xtask bench page`: what the page takes in a browser, through the real server, beside other people's views of the same
+//! stream. R: P4, U6
+
+mod figures;
+
+use super::{Effort, Gate, Options, Report};
+use crate::fault::fault;
+use crate::{generated, program, repository, web};
+use anyhow::{Result, bail};
+use figures::Rows;
+use serde_json::Value;
+use std::path::PathBuf;
+
+const DOCUMENT: &str = "docs/performance.md";
+const SECTION: &str = "page";
+
+/// Measures; says in a line what came of it.
+///
+/// # Errors
+/// The server, the browser or the page fails; peers that cannot be installed are said and left out.
+pub fn page(options: &Options) -> Result<String> {
+    let Some(binary) = binary()? else { return Ok("skipped".to_owned()) };
+    let load_before = repository::load().unwrap_or_default();
+    let folder = program::target()?.join("bench-page");
+    let mut rows: Vec<Value> = Vec::new();
+    let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
+    let run = match web::script("bench", quick, &binary) {
+        Ok(run) => run.env("BENCH_FOLDER", &folder),
+        Err(why) => {
+            println!("skipped: {why}");
+            return Ok("skipped".to_owned());
+        }
+    };
+    let status = run.lines(|line| {
+        if let Ok(row) = serde_json::from_str(line) {
+            println!("  {}", figures::line(&row));
+            rows.push(row);
+        }
+    })?;
+    if !status.success() {
+        bail!("the bench ended with {status}\n  remedy: see what it says above");
+    }
+    let rows = Rows(rows);
+    let verdicts = rows.verdicts();
+    for verdict in &verdicts {
+        println!("{}", verdict.line());
+    }
+    if options.report == Report::Written {
+        let document = repository::read(DOCUMENT)?;
+        let text = rows.render(&verdicts, &load_before);
+        repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
+    }
+    let broken: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();
+    if options.gate == Gate::Closed && !broken.is_empty() {
+        let lines: Vec<_> = broken.iter().map(|verdict| verdict.line()).collect();
+        return Err(fault(lines.join("\n"), "the page's own profiler shows where the time goes"));
+    }
+    Ok(super::summary(&verdicts))
+}
+
+/// The server with the page in it, built now, or the one that the variable `SERVER` names.
+fn binary() -> Result<Option<PathBuf>> {
+    if let Some(binary) = std::env::var_os("SERVER") {
+        return Ok(Some(PathBuf::from(binary)));
+    }
+    if let Err(why) = web::build()? {
+        println!("skipped: {why}");
+        return Ok(None);
+    }
+    program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"]).map(Some)
+}
