@@ -54,7 +54,7 @@ export class Server {
     return server;
   }
 
-  /** As that; `tools`: sections of `throughline.toml` besides. */
+  /** With a model that goes by these rules; `tools`: sections of `throughline.toml` besides. */
   static async scripted(rules: readonly Rule[], tools = ""): Promise<Server> {
     const server = new Server();
     const url = await server.#mock(JSON.stringify({ rules: rules.map(written) }));

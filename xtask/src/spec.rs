@@ -75,6 +75,11 @@ impl Spec {
                 citations.extend(citation::in_rust(&path, &repository::read(&path)?));
             }
         }
+        for ending in [".ts", ".tsx"] {
+            for path in repository::files("web", ending) {
+                citations.extend(citation::in_typescript(&path, &repository::read(&path)?));
+            }
+        }
         for path in repository::files(".", ".md") {
             citations.extend(citation::in_markdown(&path, &repository::read(&path)?));
         }
@@ -148,6 +153,22 @@ mod tests {
             )],
             &[],
         );
+    }
+
+    // R: D3
+    #[test]
+    fn the_page_cites_as_the_crates_do() {
+        let found = |path: &str, source: &str| -> Vec<(String, Kind, usize)> {
+            let all = citation::in_typescript(path, source).into_iter();
+            all.map(|citation| (citation.id, citation.kind, citation.line)).collect()
+        };
+        let of = |id: &str, kind, line| (id.to_owned(), kind, line);
+        assert_eq!(
+            found("web/app/src/a.tsx", "\n/** A card. R: W1, W2 */\nconst a = \"R: W3\";"),
+            [of("W1", Kind::Code, 2), of("W2", Kind::Code, 2)]
+        );
+        assert_eq!(found("web/e2e/tests/a.test.ts", "// R: W1\ntest();"), [of("W1", Kind::Test, 1)]);
+        assert_eq!(found("web/a.ts", "/**\n * It is so. R: W2\n */"), [of("W2", Kind::Code, 2)]);
     }
 
     // R: D3

@@ -46,6 +46,22 @@ pub fn in_rust(path: &str, source: &str) -> Vec<Citation> {
     found
 }
 
+/// Citations in a source of the page. Its tests are known by where they are.
+pub fn in_typescript(path: &str, source: &str) -> Vec<Citation> {
+    let is_test = path.contains("/tests/") || path.contains("/specs/") || path.contains(".test.");
+    let kind = if is_test { Kind::Test } else { Kind::Code };
+    let mut found = Vec::new();
+    for (number, line) in source.lines().enumerate() {
+        let begin = line.find("//").or_else(|| line.find("/*")).or_else(|| line.find(" * "));
+        let comment = begin.map_or("", |at| &line[at..]);
+        for (_, ids) in marks(comment) {
+            let cite = |id| Citation { id, kind, path: path.to_owned(), line: number + 1, item: None };
+            found.extend(ids.into_iter().map(cite));
+        }
+    }
+    found
+}
+
 /// Citations in a document, in HTML comments: a document can fulfil a requirement, but it proves nothing.
 pub fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
     let mut found = Vec::new();

@@ -104,7 +104,8 @@ fn places<'a>(citations: impl Iterator<Item = &'a Citation>) -> String {
 
 fn short(path: &str) -> String {
     let path = path.strip_prefix("crates/").unwrap_or(path);
-    path.strip_suffix(".rs").unwrap_or(path).replace("/src/", "/")
+    let path = [".rs", ".tsx", ".ts"].iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path);
+    path.replace("/src/", "/")
 }
 
 #[cfg(test)]
