@@ -262,7 +262,7 @@ export const SCENES: readonly Scene[] = [
     path: "/history?tool=slow.work",
     size: TALL,
     arrive: async ({ page }) => {
-      await page.locator("[data-row] a").last().click();
+      await page.locator("[data-row] a").first().click();
       await page.locator("tfoot").first().waitFor();
     },
   },

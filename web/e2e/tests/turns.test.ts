@@ -61,6 +61,20 @@ describe.each([
   });
 });
 
+// R: U6
+test("on a phone the first screen begins at its beginning, and an answer is followed", async () => {
+  const somebody = await demo.visitor({ width: 360, height: 640 });
+  const { page } = somebody;
+  const heading = page.getByRole("heading", { name: en.firstTitle });
+  await page.waitForTimeout(300);
+  expect((await heading.boundingBox())?.y).toBeGreaterThan(50);
+  await somebody.say(en.examples[5]?.prompt ?? "");
+  await text(somebody, /\S/).first().waitFor();
+  await somebody.settled();
+  const end = await page.getByRole("button", { name: en.regenerate }).boundingBox();
+  expect(end?.y).toBeLessThan(640);
+});
+
 // R: A2
 test("several calls ask, all are listed, and one answer approves them", async () => {
   const rules: Rule[] = [

@@ -61,6 +61,7 @@ export default function ChatView() {
   useEffect(() => {
     void conversation.open(id).then(() => stick.current?.toEnd());
   }, [conversation, id, stick]);
+  useEffect(() => stick.current?.rest(state.phase === "new"), [state.phase, stick]);
   useEffect(() => {
     const seen = (): void => {
       if (document.visibilityState === "visible") void conversation.refresh().catch(() => undefined);

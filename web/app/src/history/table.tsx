@@ -59,7 +59,7 @@ export function CallsTable({ state, open, addressOf, more, clear }: TableProps) 
         <caption className="sr-only">{words.history}</caption>
         <thead>
           <tr aria-rowindex={1}>
-            <th scope="col" className="w-30">
+            <th scope="col" className="w-30 max-[519px]:w-24">
               {own.when}
             </th>
             <th scope="col" className="min-[720px]:w-[26%]">

@@ -99,8 +99,8 @@ export function CallError({ call }: { call: Readonly<CallBlock> }) {
   if (error === undefined) return null;
   const said = [error.message, call.problem, error.limit && `${error.limit} = ${error.limit_ms ?? ""} ms`];
   const text = said.filter(Boolean).join("\n");
-  // Whoever says no has a reason; nothing has gone wrong.
-  if (call.status === "denied") {
+  // Whoever says no or stops it has a reason; nothing has gone wrong.
+  if (call.status === "denied" || call.status === "cancelled") {
     if (text === "") return null;
     return (
       <Section title={words.reason} side={<CopyButton text={() => text} />}>

@@ -7,6 +7,7 @@ const HELD_MS = 200;
 
 export class StickToEnd {
   #isStuck = true;
+  #isResting = false;
   #heldUntil = 0;
   #lastTop = 0;
   readonly #scroller: HTMLElement;
@@ -32,6 +33,12 @@ export class StickToEnd {
     this.#heldUntil = performance.now() + HELD_MS;
   }
 
+  /** While nothing was said yet there is no end to follow: what stands there is read from its beginning. */
+  rest(isResting: boolean): void {
+    this.#isResting = isResting;
+    if (isResting) this.#scroller.scrollTop = 0;
+  }
+
   /** To the end, and stay there. */
   toEnd(): void {
     this.#heldUntil = 0;
@@ -51,7 +58,7 @@ export class StickToEnd {
   }
 
   #write(): void {
-    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    if (!this.#isResting) this.#scroller.scrollTop = this.#scroller.scrollHeight;
   }
 
   #scrolled(): void {
