@@ -547,7 +547,12 @@ impl Layers<'_> {
                 let demo = || UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() };
                 let models = vec![model.unwrap_or_else(demo)];
                 let mode = self.mode_of(&models, Mode::Auto)?;
-                agents.insert(name.clone(), Agent { mode, ..Agent::new(name.clone(), models) });
+                let mut agent = Agent { mode, ..Agent::new(name.clone(), models) };
+                // It says that its calls are made all in one go.
+                if agent.models.iter().all(|choice| choice.name == DEMO) {
+                    agent.tool_call.execution = Execution::Parallel;
+                }
+                agents.insert(name.clone(), agent);
             }
         }
         Ok(name)
