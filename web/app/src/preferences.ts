@@ -73,6 +73,13 @@ export const announcements = new Preference<Announce>("throughline.announce", (v
   value === "end" || value === "off" ? value : "sentences",
 );
 
+/** Whether the avatar takes part in this browser. R: U2 */
+export type AvatarShown = "shown" | "hidden";
+
+export const avatarShown = new Preference<AvatarShown>("throughline.avatar", (value) =>
+  value === "hidden" ? value : "shown",
+);
+
 /** The agent that answers in this browser; empty: the one that the server names. R: O4 */
 export const answering = new Preference<string>("throughline.agent", (value) => value ?? "");
 

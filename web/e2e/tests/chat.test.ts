@@ -224,6 +224,33 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
   await face("wink").waitFor();
 });
 
+// R: U2
+test("on a phone the avatar is a bubble that opens; whoever does not want it hides it, for good", async () => {
+  const somebody = await visitor({ width: 360, height: 740 });
+  const { page } = somebody;
+  const bubble = page.getByRole("button", { name: "Avatar: neutral" });
+  await bubble.click();
+  const sheet = page.getByRole("dialog", { name: "Avatar" });
+  await sheet.getByRole("button", { name: "smile", exact: true }).click();
+  await sheet.getByRole("img", { name: "Twine: smile" }).waitFor();
+  await somebody.picture("avatar-sheet-phone");
+  expect(await somebody.violations()).toEqual([]);
+  await sheet.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Avatar: smile" }).waitFor();
+
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByRole("combobox", { name: "Avatar" }).selectOption("hidden");
+  await page.getByRole("button", { name: /^Avatar:/ }).waitFor({ state: "detached" });
+  await page.reload();
+  await page.getByRole("button", { name: "demo", exact: true }).waitFor();
+  expect(await page.getByRole("button", { name: /^Avatar:/ }).count()).toBe(0);
+  await page.setViewportSize({ width: 1280, height: 860 });
+  expect(await page.getByRole("complementary", { name: "Avatar" }).count()).toBe(0);
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByRole("combobox", { name: "Avatar" }).selectOption("shown");
+  await page.getByRole("img", { name: "Twine: neutral" }).waitFor();
+});
+
 // R: S4
 test("an edit is another branch, and both can be gone to", async () => {
   const somebody = await visitor();

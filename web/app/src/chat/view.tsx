@@ -15,7 +15,7 @@ import { AvatarBeside, AvatarBubble } from "../avatar/avatar.tsx";
 import { Avatar } from "../avatar/model.ts";
 import { useWords } from "../i18n/use.ts";
 import { wordsOf } from "../i18n/words.ts";
-import { answering, language } from "../preferences.ts";
+import { answering, avatarShown, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { go, onPath, path } from "../shell/router.ts";
 import { Composer } from "./composer/composer.tsx";
@@ -69,7 +69,8 @@ export default function ChatView() {
     document.addEventListener("visibilitychange", seen);
     return () => document.removeEventListener("visibilitychange", seen);
   }, [conversation]);
-  useEffect(() => avatar.enter(conversation), [avatar, conversation]);
+  const hasAvatar = useSyncExternalStore(avatarShown.subscribe, avatarShown.get) === "shown";
+  useEffect(() => (hasAvatar ? avatar.enter(conversation) : undefined), [avatar, conversation, hasAvatar]);
   useTabTitle(attention, state.title);
   const keys = useKeys({ conversation, attention, field });
 
@@ -117,14 +118,14 @@ export default function ChatView() {
           </div>
           <div className="relative flex-none px-4 pt-1.5 pb-3 min-[720px]:px-6 min-[720px]:pb-4.5">
             {!isStuck && <ToEnd isRunning={state.running !== undefined} go={() => stick.current?.toEnd()} />}
-            <AvatarBubble avatar={avatar} />
+            {hasAvatar && <AvatarBubble avatar={avatar} />}
             <Failure failure={state.failure} dismiss={conversation.dismissFailure} />
             <QuestionBar />
             <StatusLine />
             <Composer pictures={pictures} offer={offer} field={field} onSaid={() => stick.current?.toEnd()} />
           </div>
         </div>
-        <AvatarBeside avatar={avatar} />
+        {hasAvatar && <AvatarBeside avatar={avatar} />}
       </div>
       <Announcer from={announcements} />
       <Suspense>

@@ -257,6 +257,8 @@ export const en = {
 
   // The avatar
   avatar: "Avatar",
+  avatarShown: "Shown",
+  avatarHidden: "Hidden",
   faces: "Expressions",
   pinFace: "Keep this expression",
   pauseAvatar: "Hold still",

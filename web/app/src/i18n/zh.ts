@@ -249,6 +249,8 @@ export const zh: Words = {
 
   // 形象
   avatar: "形象",
+  avatarShown: "显示",
+  avatarHidden: "隐藏",
   faces: "表情",
   pinFace: "保持这个表情",
   pauseAvatar: "静止",

@@ -4,7 +4,9 @@ import { openModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
 import {
   type Announce,
+  type AvatarShown,
   announcements,
+  avatarShown,
   type Language,
   language,
   type Preference,
@@ -49,6 +51,10 @@ export function Settings() {
           <option value={"sentences" satisfies Announce}>{words.announceSentences}</option>
           <option value={"end" satisfies Announce}>{words.announceEnd}</option>
           <option value={"off" satisfies Announce}>{words.announceOff}</option>
+        </Choice>
+        <Choice label={words.avatar} preference={avatarShown}>
+          <option value={"shown" satisfies AvatarShown}>{words.avatarShown}</option>
+          <option value={"hidden" satisfies AvatarShown}>{words.avatarHidden}</option>
         </Choice>
         <button type="button" className="button mt-2 w-full justify-center" onClick={openModels}>
           {words.connectHow}
