@@ -16,6 +16,7 @@ import { argumentsOf, nameOf } from "./look.ts";
 
 /** Few tools ask anything: its form is fetched with the first question. */
 const Elicitation = lazy(() => import("./elicitation.tsx"));
+const Changes = lazy(() => import("./changes.tsx"));
 
 type Question = NonNullable<CallBlock["approval"]>;
 type Scope = "call" | "turn" | "conversation" | "always";
@@ -166,6 +167,9 @@ function Arguments({ call, decision }: { call: Readonly<CallBlock>; decision: De
         <pre className="pre" tabIndex={0}>
           {text === "{}" ? words.noArguments : text}
         </pre>
+        <Suspense>
+          <Changes call={call} />
+        </Suspense>
       </div>
     );
   }

@@ -1,0 +1,75 @@
+import type { CallBlock } from "@throughline/client";
+import { useState, useSyncExternalStore } from "react";
+import { language } from "../../preferences.ts";
+import { useChat } from "../context.tsx";
+import { changesOf } from "../model/changes.ts";
+import type { Entry } from "../model/entry.ts";
+import { argumentsOf } from "./look.ts";
+
+const en = {
+  since: (n: number) =>
+    n === 0
+      ? "The same arguments as in the call before"
+      : `${n} ${n === 1 ? "change" : "changes"} since the call before`,
+  added: "added",
+  changed: "changed",
+  removed: "removed",
+};
+const zh: typeof en = {
+  since: (n) => (n === 0 ? "参数与上次调用相同" : `与上次调用相比有 ${n} 处不同`),
+  added: "新增",
+  changed: "改动",
+  removed: "删去",
+};
+const MARKS = { added: "+", changed: "≠", removed: "−" };
+
+/** What is asked for differs so from what ran last: the same tool in this conversation. R: A2 */
+export default function Changes({ call }: { call: Readonly<CallBlock> }) {
+  const words = useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
+  const { conversation } = useChat();
+  const [before] = useState(() => ranBefore(conversation.get().entries, call));
+  const [isOpen, setOpen] = useState(true);
+  if (before === undefined) return null;
+  const changes = changesOf(argumentsOf(before), argumentsOf(call));
+  if (changes.length === 0) return <p className="mt-1 text-[12.5px] text-muted">{words.since(0)}</p>;
+  return (
+    <div className="mt-1">
+      <button
+        type="button"
+        className="button quiet -ml-2"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {words.since(changes.length)}
+      </button>
+      {isOpen && (
+        <ul className="changes">
+          {changes.map(({ kind, path, before, now }) => (
+            <li key={path} data-change={kind}>
+              <span>
+                <b aria-hidden>{MARKS[kind]}</b> {words[kind]}
+              </span>
+              <code>
+                <b>{path}</b> {before && <del>{JSON.stringify(before.value)}</del>}
+                {before && now && " → "}
+                {now && <ins>{JSON.stringify(now.value)}</ins>}
+              </code>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** The last call of the same tool that ran: somebody has approved it, now or once and for all. */
+function ranBefore(entries: readonly Entry[], call: Readonly<CallBlock>): Readonly<CallBlock> | undefined {
+  const calls = entries.flatMap(({ store }) => store.outline().map(({ at }) => store.block(at)));
+  const own = calls.findIndex((one) => one?.kind === "tool_call" && one.tool_id === call.tool_id);
+  const before = calls
+    .slice(0, own < 0 ? undefined : own)
+    .findLast(
+      (one) => one?.kind === "tool_call" && one.tool_name === call.tool_name && one.started_at !== undefined,
+    );
+  return before?.kind === "tool_call" ? before : undefined;
+}

@@ -1,0 +1,38 @@
+// What differs between the arguments of two calls. Framework-free. // R: A2
+
+/** A value that is there, or is not. */
+interface Side {
+  readonly value: unknown;
+}
+
+export interface Change {
+  readonly kind: "added" | "changed" | "removed";
+  /** `event.title`. */
+  readonly path: string;
+  readonly before: Side | undefined;
+  readonly now: Side | undefined;
+}
+
+/** Objects are gone into; anything else is the same or another. In the order of `now`, then what is no longer there. */
+export function changesOf(before: unknown, now: unknown, path = ""): Change[] {
+  const [old, fresh] = [membersOf(before), membersOf(now)];
+  if (old === undefined || fresh === undefined) {
+    const isSame = JSON.stringify(before) === JSON.stringify(now);
+    return isSame ? [] : [{ kind: "changed", path, before: { value: before }, now: { value: now } }];
+  }
+  return [...new Set([...Object.keys(fresh), ...Object.keys(old)])].flatMap((name) => {
+    const at = path === "" ? name : `${path}.${name}`;
+    const sides = { path: at, before: sideOf(old, name), now: sideOf(fresh, name) };
+    if (sides.before === undefined) return [{ kind: "added" as const, ...sides }];
+    if (sides.now === undefined) return [{ kind: "removed" as const, ...sides }];
+    return changesOf(sides.before.value, sides.now.value, at);
+  });
+}
+
+function sideOf(members: Readonly<Record<string, unknown>>, name: string): Side | undefined {
+  return Object.hasOwn(members, name) ? { value: members[name] } : undefined;
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
