@@ -22,6 +22,7 @@ use crate::policy::Remember;
 use crate::record::{Phase, Record};
 use crate::setup::{Remark, TurnSetup, TurnStart};
 use crate::steering::QueuedMessage;
+use crate::waterfall::Waterfall;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use throughline_wire::{Arguments, CallId, FinishReason, Message, ProviderState, Usage};
@@ -238,6 +239,11 @@ impl Turn {
     /// Tokens of all steps so far.
     pub fn usage(&self) -> Usage {
         self.record.usage
+    }
+
+    /// Where the time went so far.
+    pub fn waterfall(&self) -> &Waterfall {
+        &self.record.waterfall
     }
 
     /// When the last event happened, in milliseconds since 1970.

@@ -147,6 +147,12 @@ impl Waterfall {
         Some(self.first_content?.abs_diff(self.start?))
     }
 
+    /// How long a model wrote: thinking, text and arguments, in milliseconds.
+    pub fn writing_ms(&self) -> u64 {
+        let writing = [SegmentKind::Thinking, SegmentKind::Text, SegmentKind::Arguments];
+        self.segments.iter().filter(|segment| writing.contains(&segment.kind)).map(|segment| segment.ms).sum()
+    }
+
     /// Time in which a tool ran beside the model's stream: what the barrier would have cost more, at most.
     pub fn saved_by_eager_ms(&self) -> u64 {
         self.saved_by_eager_ms
@@ -286,6 +292,18 @@ mod tests {
             tool_id: (!id.is_empty()).then(|| CallId::new(id)),
             kind,
         }
+    }
+
+    // R: U5
+    #[test]
+    fn what_a_model_writes_is_neither_waiting_nor_running() {
+        let mut waterfall = Waterfall::default();
+        let script =
+            [(0, "step"), (100, "think"), (150, "text"), (200, "args a"), (300, "end"), (310, "start a")];
+        for (seq, (at, word)) in (1..).zip(script) {
+            waterfall.absorb(&event(seq, at, word));
+        }
+        assert_eq!((waterfall.first_content_ms(), waterfall.writing_ms()), (Some(100), 200));
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub struct TurnEnded {
     pub text: String,
     /// Tokens of all steps.
     pub usage: Usage,
+    /// From its beginning to the first content, in milliseconds.
+    pub first_content_ms: Option<u64>,
+    /// How long a model wrote: thinking, text and arguments, in milliseconds.
+    pub writing_ms: u64,
     /// When, in milliseconds since 1970.
     pub ended_at: Millis,
 }

@@ -117,6 +117,16 @@ export interface BranchMessage {
   turn_id: string;
 }
 
+/** A part of the time. */
+export interface BucketMetrics {
+  /** Its calls. */
+  calls: CallsMetrics;
+  /** When it begins, in milliseconds since 1970. */
+  from: number;
+  /** Its turns. */
+  turns: TurnsMetrics;
+}
+
 /** A call with all that is known of it. */
 export type CallDetail = CallInfo & {
   /** Its block in the message. */
@@ -181,6 +191,20 @@ export interface CallTool {
   arguments?: Record<string, unknown>;
   /** It may change something, or a rule asks, and that is wanted. Needed for everything but reading. */
   confirm?: boolean;
+}
+
+/** How calls went. */
+export interface CallsMetrics {
+  /** How long they ran, in milliseconds. */
+  duration_ms: Spread;
+  /** `failed` in `finished`, from 0 to 1. */
+  error_rate?: number | null;
+  /** Those of them that are no `success`. */
+  failed: number;
+  /** Those that ran to an end of their own: `success`, `error`, `timed_out` or `unknown`. */
+  finished: number;
+  /** All that began in the time. */
+  total: number;
 }
 
 /** Switches of tools. `null` takes a switch away. */
@@ -299,6 +323,85 @@ export interface Declared {
   valid_ms: number;
 }
 
+/** A form with one recording in it. */
+export interface DecodeForm {
+  /** The recording. */
+  file: Blob;
+}
+
+/** What a recording holds. */
+export interface Decoded {
+  /** The wire format that it was read as. */
+  api: string;
+  /** How large it is. */
+  bytes: number;
+  /** The calls, in order. */
+  calls: DecodedCall[];
+  /** `complete`, `truncated` or `error`. */
+  end: string;
+  /** What the upstream said, if it reported an error. */
+  error?: string | null;
+  /** Why the model stopped, as the upstream said it. */
+  finish?: string | null;
+  /** What the recording may be instead of a stream, and what helps. */
+  mistakes: DecodedMistake[];
+  /** What a viewer would have been told, piece by piece. */
+  pieces: DecodedPiece[];
+  /** There are more than 20,000 events: those beyond are not told one by one. */
+  pieces_cut: boolean;
+  /** What was wrong, in order. */
+  problems: DecodedProblem[];
+  /** All text. */
+  text: string;
+  /** All thinking. */
+  thinking: string;
+  usage?: Usage | null;
+}
+
+/** A call of a recording. */
+export interface DecodedCall {
+  /** The arguments, if they could be read. */
+  arguments?: Record<string, unknown> | null;
+  /** Its name on the wire. */
+  name: string;
+  /** The text of arguments that could not. */
+  raw?: string | null;
+  /** Their id. */
+  upstream_id?: string | null;
+}
+
+/** What a recording may be instead of a stream. */
+export interface DecodedMistake {
+  /** A stable word. */
+  code: string;
+  /** What helps. */
+  remedy: string;
+  /** What it is. */
+  what: string;
+}
+
+/** A piece of a recording, a line most often, and what came of it. */
+export interface DecodedPiece {
+  /** Events of a turn. */
+  events: Event[];
+  /** The line that it ends in, from 1. */
+  line: number;
+}
+
+/** A finding in a recording. */
+export interface DecodedProblem {
+  /** In bytes of the recording. */
+  at: number;
+  /** The bytes concerned, at most 200. */
+  excerpt: string;
+  /** A stable word. */
+  kind: string;
+  /** From 1. */
+  line: number;
+  /** A sentence. */
+  message: string;
+}
+
 /** A copy that can be changed. */
 export interface DuplicateAgent {
   /** Its name. */
@@ -326,6 +429,36 @@ export interface ErrorContent {
   /** What else programs should know. */
   [name: string]: unknown;
 }
+
+/** One item of a turn's log. Ignore types and fields that you do not know. */
+export type Event =
+  | Event_stream_start
+  | Event_step_start
+  | Event_step_end
+  | Event_block_start
+  | Event_block_end
+  | Event_content_delta
+  | Event_thinking
+  | Event_citation
+  | Event_tool_use
+  | Event_tool_input_delta
+  | Event_tool_input_reset
+  | Event_tool_input
+  | Event_approval_request
+  | Event_approval_resolved
+  | Event_tool_redefined
+  | Event_tool_start
+  | Event_tool_progress
+  | Event_tool_result
+  | Event_audio_delta
+  | Event_user_message
+  | Event_waiting
+  | Event_problem
+  | Event_session_stats
+  | Event_error
+  | Event_turn_resumed
+  | Event_block_superseded
+  | Event_stream_end;
 
 /** Something of a source that is not as it should be. The rest works on. */
 export interface FaultInfo {
@@ -784,6 +917,38 @@ export interface Message {
   stopped?: boolean;
 }
 
+/** How fast and how well things went in a time. */
+export interface MetricsInfo {
+  /** Calls that wait for a person now. */
+  approvals_waiting: number;
+  /** How long a part of it is; the last one may be shorter. */
+  bucket_ms: number;
+  /** The time in parts, without gaps. */
+  buckets: BucketMetrics[];
+  /** All calls. */
+  calls: CallsMetrics;
+  /** Calls by status, the most frequent first. */
+  calls_by_status: CountInfo[];
+  /** There are more calls in the time: all figures of calls are those of the newest. */
+  calls_cut: boolean;
+  /** When the time begins, in milliseconds since 1970. */
+  from: number;
+  /** The newest so many turns, and so many calls, are looked at. */
+  samples_max: number;
+  /** By tool, the most called first; at most 100. */
+  tools: ToolMetrics[];
+  /** Tools beyond those. */
+  tools_left_out: number;
+  /** All turns. */
+  turns: TurnsMetrics;
+  /** Turns by status, the most frequent first. */
+  turns_by_status: CountInfo[];
+  /** There are more turns in the time: all figures of turns are those of the newest. */
+  turns_cut: boolean;
+  /** When it ends. */
+  until: number;
+}
+
 /** One model, in OpenAI's form. */
 export interface Model {
   /** Not known: 0. The field is required. */
@@ -1056,6 +1221,16 @@ export interface SourceTokensInfo {
   tools: number;
 }
 
+/** Middle and upper end of some values. */
+export interface Spread {
+  /** How many values there are. */
+  count: number;
+  /** Half of them are at most this: the nearest rank, so one of the values. */
+  p50?: number | null;
+  /** 95 of 100 are at most this. */
+  p95?: number | null;
+}
+
 /** A turn to be started. */
 export interface StartTurn {
   /** Who answers; absent = the server's own agent. */
@@ -1257,6 +1432,12 @@ export interface ToolInfo {
   wire_name: string;
 }
 
+/** How the calls of one tool went. */
+export type ToolMetrics = CallsMetrics & {
+  /** Which tool. */
+  tool_name: string;
+};
+
 /** The tools that there are. */
 export interface Tools {
   /** By name, those without tools too. */
@@ -1303,6 +1484,19 @@ export interface TurnStarted {
   message_id: string;
   /** Which turn. */
   turn_id: string;
+}
+
+/** How turns went. */
+export interface TurnsMetrics {
+  /** From the beginning of a turn to its first content, in milliseconds. */
+  first_token_ms: Spread;
+  /**
+   * What models wrote in a second of writing, in tokens as upstreams count them. Turns whose upstream counts
+   * none are left out.
+   */
+  tokens_per_second: Spread;
+  /** All that began in the time. */
+  total: number;
 }
 
 /** What is to be different. What is not named stays. */
@@ -2111,36 +2305,6 @@ export interface Event_stream_end {
   status: "completed" | "length" | "limit" | "error" | "cancelled" | "interrupted";
 }
 
-/** One item of a turn's log. Ignore types and fields that you do not know. */
-export type Event =
-  | Event_stream_start
-  | Event_step_start
-  | Event_step_end
-  | Event_block_start
-  | Event_block_end
-  | Event_content_delta
-  | Event_thinking
-  | Event_citation
-  | Event_tool_use
-  | Event_tool_input_delta
-  | Event_tool_input_reset
-  | Event_tool_input
-  | Event_approval_request
-  | Event_approval_resolved
-  | Event_tool_redefined
-  | Event_tool_start
-  | Event_tool_progress
-  | Event_tool_result
-  | Event_audio_delta
-  | Event_user_message
-  | Event_waiting
-  | Event_problem
-  | Event_session_stats
-  | Event_error
-  | Event_turn_resumed
-  | Event_block_superseded
-  | Event_stream_end;
-
 /** The message so far, as a viewer asked for it. It is in no log. */
 export interface Whole_snapshot {
   type: "snapshot";
@@ -2554,6 +2718,30 @@ export interface Operations {
     /** A part of the branch, oldest first */
     response: Branch;
   };
+  /**
+   * Decode a recorded reply of an upstream: what it says, what is wrong with it and where, and the events
+   * that a viewer
+   * would have seen.
+   *
+   * The body is the recording, streamed or whole, or a form with it. Nothing of it is kept or run.
+   */
+  "POST /v1/decode": {
+    query?: {
+      /**
+       * The wire format: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`, `cohere`,
+       * `bedrock-converse`,
+       * `bedrock-anthropic`. Absent = the one that fits best.
+       */
+      api?: string;
+      /** Whether `<think>` in the text is taken for thinking, as turns do. Default true. */
+      think?: boolean;
+      /** In which language findings are told: `en` or `zh-CN`. Default `en`. */
+      language?: string;
+    };
+    body: Blob | Uint8Array<ArrayBuffer> | FormData;
+    /** What it holds */
+    response: Decoded;
+  };
   /** List files, newest first. */
   "GET /v1/files": {
     query?: {
@@ -2628,6 +2816,8 @@ export interface Operations {
       from?: number;
       /** Begun before, in milliseconds since 1970. */
       until?: number;
+      /** That ran longer than so many milliseconds. */
+      longer_than_ms?: number;
       /** With this text in name, arguments, summary or error, whatever its case. */
       q?: string;
       /** `next` of the page before. */
@@ -2664,6 +2854,8 @@ export interface Operations {
       from?: number;
       /** Begun before, in milliseconds since 1970. */
       until?: number;
+      /** That ran longer than so many milliseconds. */
+      longer_than_ms?: number;
       /** With this text in name, arguments, summary or error, whatever its case. */
       q?: string;
       /** `next` of the page before. */
@@ -2693,11 +2885,26 @@ export interface Operations {
       from?: number;
       /** Begun before, in milliseconds since 1970. */
       until?: number;
+      /** That ran longer than so many milliseconds. */
+      longer_than_ms?: number;
       /** With this text in name, arguments, summary or error, whatever its case. */
       q?: string;
     };
     /** The file */
     response: string;
+  };
+  /** First token, speed, tools and errors of a time, with series for charts. */
+  "GET /v1/history/metrics": {
+    query?: {
+      /** Begun then or later, in milliseconds since 1970. Default: 24 hours before `until`. */
+      from?: number;
+      /** Begun before, in milliseconds since 1970. Default: now. */
+      until?: number;
+      /** Into how many parts the time is cut, 1 to 200. Default 48. */
+      buckets?: number;
+    };
+    /** Figures of the asker's own turns and calls */
+    response: MetricsInfo;
   };
   /** Keys, without their secrets. */
   "GET /v1/keys": {

@@ -1,5 +1,12 @@
 //! The history of tool calls: which there were, what became of each, and where the time of a turn went. // R: S4, U5
 
+mod metrics;
+
+pub use metrics::{
+    BUCKETS_MAX, BucketMetrics, CallsMetrics, MetricsInfo, SAMPLES_MAX, Spread, TOOLS_MAX, ToolMetrics,
+    TurnsMetrics, figures,
+};
+
 use super::conversations::now;
 use super::page::{Listed, PageQuery};
 use crate::error::{ApiError, ErrorBody};
@@ -30,6 +37,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(call))
         .routes(routes!(counts))
         .routes(routes!(export))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(waterfall))
 }
 
@@ -109,6 +117,8 @@ pub struct CallsQuery {
     from: Option<i64>,
     /// Begun before, in milliseconds since 1970.
     until: Option<i64>,
+    /// That ran longer than so many milliseconds.
+    longer_than_ms: Option<i64>,
     /// With this text in name, arguments, summary or error, whatever its case.
     q: Option<String>,
     /// `next` of the page before.
@@ -128,6 +138,7 @@ impl CallsQuery {
             turn_id: self.turn_id.clone(),
             from: self.from,
             until: self.until,
+            longer_than_ms: self.longer_than_ms,
             text: self.q.clone(),
         }
     }
@@ -150,7 +161,7 @@ async fn calls(
 }
 
 /// How many of something.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CountInfo {
     /// Of what.
     pub name: String,
@@ -410,6 +421,8 @@ pub struct CallsExportQuery {
     from: Option<i64>,
     /// Begun before, in milliseconds since 1970.
     until: Option<i64>,
+    /// That ran longer than so many milliseconds.
+    longer_than_ms: Option<i64>,
     /// With this text in name, arguments, summary or error, whatever its case.
     q: Option<String>,
 }
@@ -433,6 +446,7 @@ async fn export(
         turn_id: query.turn_id,
         from: query.from,
         until: query.until,
+        longer_than_ms: query.longer_than_ms,
         text: query.q,
     };
     let mut text = match query.format {

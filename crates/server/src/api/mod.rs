@@ -6,6 +6,7 @@ pub mod calls;
 pub mod cancel;
 pub mod clients;
 pub mod conversations;
+pub mod decode;
 #[cfg(feature = "test-routes")]
 mod echo;
 pub mod events;
@@ -36,6 +37,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(calls::routes())
         .merge(cancel::routes())
         .merge(clients::routes())
+        .merge(decode::routes())
         .merge(events::routes())
         .merge(files::routes())
         .merge(health::routes())

@@ -32,6 +32,11 @@ pub struct MessageSchema {}
 #[schema(as = ToolCall)]
 pub struct ToolCallSchema {}
 
+/// An event of a turn, as `schemas.json` has it.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+pub struct EventSchema {}
+
 /// Tokens, as `schemas.json` has them.
 #[derive(ToSchema)]
 #[schema(as = Usage)]

@@ -60,6 +60,8 @@ const RULES: &[Rule] = &[
     rule("/v1/chat/completions", CHAT, CHAT),
     rule("/v1/clients", CHAT, CHAT),
     rule("/v1/conversations", CHAT, CHAT),
+    // What is sent there is read and forgotten.
+    rule("/v1/decode", CHAT, CHAT),
     rule("/v1/files", CHAT, CHAT),
     rule("/v1/history", CHAT, CHAT),
     rule("/v1/keys", ADMIN, ADMIN),
@@ -87,7 +89,7 @@ const RULES: &[Rule] = &[
 /// Routes that begin a turn.
 const NEW_TURN: [&str; 2] = ["/v1/turns", "/v1/chat/completions"];
 /// Routes whose body is a file.
-const UPLOAD: [&str; 2] = ["/v1/files", "/v1/conversations/import"];
+const UPLOAD: [&str; 3] = ["/v1/files", "/v1/conversations/import", "/v1/decode"];
 
 /// What a request to the route of this pattern needs; `None`: there is no rule.
 pub(super) fn needs(pattern: &str, method: &Method) -> Option<Needs> {

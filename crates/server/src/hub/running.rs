@@ -1,6 +1,7 @@
 //! One running turn, from its first event until everything about it is kept.
 
 use super::{Behind, Hub, NewTurn, OnDisconnect, Thread};
+use crate::pace;
 use crate::principal::Principal;
 use serde_json::Value;
 use std::pin::Pin;
@@ -8,7 +9,7 @@ use throughline::config::Mode;
 use throughline::{Turn, TurnControl, TurnEnded, TurnHooks, TurnRequest, TurnStatus};
 use throughline_engine::{QueuedMessage, Remembered, TurnId};
 use throughline_store::StoreError;
-use throughline_store::catalog::{NewRemembered, Parent, TurnEnd};
+use throughline_store::catalog::{NewRemembered, Pace, Parent, TurnEnd};
 use throughline_wire::UserPart;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -188,7 +189,9 @@ impl Hub {
             // A store that takes nothing for so long takes no end either; the history then follows it.
             let _ = tokio::time::timeout(HISTORY_MAX, history.written(user, &turn_id)).await;
         }
-        let end = TurnEnd { status, adds, text: ended.text, usage: Some(usage), ended_at: ended.ended_at };
+        let pace = pace::of(ended.first_content_ms, ended.writing_ms, &ended.usage);
+        let end =
+            TurnEnd { status, adds, text: ended.text, usage: Some(usage), pace, ended_at: ended.ended_at };
         self.write_end(user, &turn_id, end).await;
         Some(ended_as)
     }
@@ -221,6 +224,7 @@ impl Hub {
             adds: "[]".to_owned(),
             text: String::new(),
             usage: None::<Value>,
+            pace: Pace::default(),
             ended_at: jiff::Timestamp::now().as_millisecond(),
         }
     }

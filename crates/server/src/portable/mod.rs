@@ -21,6 +21,7 @@ pub use media::{bring_in, files};
 pub use messages::read as read_messages;
 pub use taken_in::{Destination, NotTakenIn, take_in};
 
+use crate::pace;
 use crate::turn_log::call_rows;
 use serde_json::{Value, json};
 use throughline_engine::fold::Message;
@@ -189,7 +190,7 @@ impl Portable {
             };
             let setup = setup_of(&events);
             let machine = Turn::restore(setup.clone(), start.clone(), &events, &[]);
-            let adds = machine.history().unwrap_or_default();
+            let (adds, waterfall) = (machine.history().unwrap_or_default(), machine.waterfall());
             calls.extend(call_rows(&events));
             turns.push(TurnRow {
                 id: turn.id.clone(),
@@ -211,6 +212,7 @@ impl Portable {
                     adds: serde_json::to_string(&adds).unwrap_or_else(|_| "[]".to_owned()),
                     text: message.text(),
                     usage: message.stats.as_ref().and_then(|stats| serde_json::to_value(stats.usage).ok()),
+                    pace: pace::of(waterfall.first_content_ms(), waterfall.writing_ms(), &machine.usage()),
                     ended_at,
                 }),
             });

@@ -1,4 +1,4 @@
-use super::{ask, conversation, get, refused, server};
+use super::{ask, ask_as, conversation, get, refused, server, turn};
 use reqwest::Method;
 use serde_json::json;
 
@@ -43,6 +43,7 @@ async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
         ("q=%25", 0),
         ("until=1", 0),
         ("from=1", 1),
+        ("longer_than_ms=3600000", 0),
     ] {
         let found = get(&server, &format!("/v1/history/calls?{filter}")).await;
         assert_eq!(found["items"].as_array().unwrap().len(), count, "{filter}");
@@ -78,4 +79,38 @@ async fn the_history_is_written_down_for_programs_and_for_spreadsheets() {
     assert!(lines[0].starts_with("tool_id,turn_id,conversation_id,step,"), "{text}");
     assert!(lines[1].contains("\"'=HYPERLINK(\"\"http://evil\"\",\"\"x\"\")\""), "{text}");
     assert_eq!(lines.len(), 3, "a line for each call, each with its end: {text}");
+}
+
+// R: U5
+#[tokio::test]
+async fn metrics_are_the_askers_own_and_of_the_time_that_is_asked_for() {
+    let server = server().await;
+    for text in ["What does Paris say?", "And Rome?"] {
+        let turn = turn(&server, text, json!({})).await;
+        // The task that does so in a real server is not part of this one.
+        let events = throughline_server::turn_log::events(&*server.state.log, &turn).await.unwrap();
+        let rows = throughline_server::turn_log::call_rows(&events);
+        server.state.catalog.put_calls("ada", rows).await.unwrap();
+    }
+    let found = get(&server, "/v1/history/metrics?buckets=7").await;
+    assert_eq!((&found["turns"]["total"], &found["calls"]["total"]), (&json!(2), &json!(1)), "{found}");
+    assert_eq!(found["turns"]["first_token_ms"]["count"], 2, "{found}");
+    assert_eq!(found["calls"]["error_rate"], 0.0, "{found}");
+    assert_eq!(found["tools"][0]["tool_name"], "test.echo", "{found}");
+    assert_eq!(found["turns_by_status"], json!([{"name": "completed", "count": 2}]));
+    let buckets = found["buckets"].as_array().unwrap();
+    assert_eq!((buckets.len(), &found["turns_cut"]), (7, &json!(false)));
+    assert_eq!(buckets.last().unwrap()["turns"]["total"], 2, "they were made just now: {found}");
+    let long_ago = get(&server, "/v1/history/metrics?from=1&until=1000").await;
+    assert_eq!((&long_ago["turns"]["total"], &long_ago["bucket_ms"]), (&json!(0), &json!(21)));
+    let (_, anothers) = ask_as("bob", &server, Method::GET, "/v1/history/metrics", None).await;
+    assert_eq!((&anothers["turns"]["total"], &anothers["tools"]), (&json!(0), &json!([])));
+    for (query, param) in [("from=5&until=5", "from"), ("buckets=0", "buckets"), ("buckets=201", "buckets")] {
+        let said = refused(&server, Method::GET, &format!("/v1/history/metrics?{query}"), None).await;
+        assert_eq!(said, (400, "invalid_value".to_owned(), param.to_owned()), "{query}");
+    }
+    assert_eq!(
+        get(&server, "/v1/history/metrics?buckets=200").await["buckets"].as_array().unwrap().len(),
+        200
+    );
 }

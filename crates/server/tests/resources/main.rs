@@ -7,6 +7,7 @@ mod support;
 
 mod agents;
 mod conversations;
+mod decode;
 mod files;
 mod going_on;
 mod history;

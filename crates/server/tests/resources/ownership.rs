@@ -197,9 +197,11 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("POST", "/v1/tools/{tool}/call", Elsewhere("what_is_named_in_a_body_is_no_way_around")),
         ("GET", "/v1/prompts", plain("/v1/prompts?agent=mine")),
         ("POST", "/v1/parse", with("/v1/parse", json!({"text": "x", "agent": "mine"}))),
+        ("POST", "/v1/decode", Everybodys),
         ("GET", "/v1/history/calls", Own),
         ("GET", "/v1/history/counts", Own),
         ("GET", "/v1/history/export", Own),
+        ("GET", "/v1/history/metrics", Own),
         ("GET", "/v1/history/calls/{tool_id}", plain("/v1/history/calls/{turn}.1")),
         ("GET", "/v1/turns/{turn_id}/waterfall", plain("/v1/turns/{turn}/waterfall")),
         ("GET", "/v1/remembered", Own),
@@ -341,7 +343,13 @@ async fn what_is_another_users_is_not_there() {
     assert_eq!(ask_as("eve", &adas.server, Method::GET, &remembered, None).await.1["items"], json!([]));
     let (_, agents) = ask_as("eve", &adas.server, Method::GET, "/v1/agents", None).await;
     assert_eq!(agents["items"].as_array().unwrap().len(), 1, "only the configuration's");
-    for list in ["/v1/models", "/v1/history/counts", "/v1/history/export", "/v1/history/export?format=csv"] {
+    for list in [
+        "/v1/models",
+        "/v1/history/counts",
+        "/v1/history/metrics?from=1",
+        "/v1/history/export",
+        "/v1/history/export?format=csv",
+    ] {
         let (_, said) = ask_as("eve", &adas.server, Method::GET, list, None).await;
         let said = said.to_string();
         assert!(

@@ -50,6 +50,8 @@ pub struct CallFilter {
     pub from: Option<i64>,
     /// Begun before.
     pub until: Option<i64>,
+    /// That ran longer than so many milliseconds.
+    pub longer_than_ms: Option<i64>,
     /// With this text, whatever its case, in name, arguments, summary or error. `%` and `_` mean themselves.
     pub text: Option<String>,
 }

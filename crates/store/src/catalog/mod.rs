@@ -12,6 +12,7 @@ mod keys;
 mod limits;
 mod page;
 mod raw;
+mod samples;
 pub(crate) mod texts;
 mod turns;
 
@@ -26,9 +27,10 @@ pub use keys::{KeyRow, LAST_USED_EVERY_MS};
 pub use limits::CatalogLimits;
 pub use page::{PAGE_ROWS, PAGE_ROWS_MAX, Page, PageRequest, Place};
 pub use raw::{RawExtent, RawId, RawRow};
+pub use samples::{CallSample, SampleRange, Sampled, Samples, TurnSample};
 pub use turns::{
-    Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Parent, PathTurn, RUNNING, TurnEnd, TurnFilter,
-    TurnPlace, TurnRow, TurnSummary,
+    Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Pace, Parent, PathTurn, RUNNING, TurnEnd,
+    TurnFilter, TurnPlace, TurnRow, TurnSummary,
 };
 
 use crate::error::StoreError;
@@ -153,6 +155,9 @@ pub trait Catalog: Send + Sync {
 
     /// How many calls there are of each kind.
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError>;
+
+    /// Turns and calls of a time as figures: what metrics are computed from.
+    async fn samples(&self, user: &str, range: &SampleRange) -> Result<Samples, StoreError>;
 
     // Documents
 

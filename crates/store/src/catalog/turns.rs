@@ -154,8 +154,22 @@ pub struct TurnEnd {
     pub text: String,
     /// What it cost, as in `session_stats`.
     pub usage: Option<Value>,
+    /// How fast it was.
+    #[serde(default)]
+    pub pace: Pace,
     /// Milliseconds since 1970.
     pub ended_at: i64,
+}
+
+/// How fast a turn was; what is `None` is not known. Kept in columns, so that a metric of many turns reads no log. R: U5
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    /// From its beginning to the first content, in milliseconds.
+    pub first_content_ms: Option<i64>,
+    /// How long a model wrote: thinking, text and arguments, in milliseconds.
+    pub writing_ms: Option<i64>,
+    /// What models wrote, as upstreams count it.
+    pub output_tokens: Option<i64>,
 }
 
 /// A turn that has no end yet, of whichever user: what a server finds when it starts.

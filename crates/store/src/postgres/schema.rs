@@ -4,7 +4,10 @@ use super::OpenError;
 use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 1] = [&[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")]];
+const VERSIONS: [&[&str]; 2] = [
+    &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
+    &[include_str!("schema/pace.sql")],
+];
 
 /// The newest version that this program knows.
 pub(super) const NEWEST: i64 = VERSIONS.len() as i64;

@@ -6,7 +6,10 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5448_524C;
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 1] = [&[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")]];
+const VERSIONS: [&[&str]; 2] = [
+    &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
+    &[include_str!("schema/pace.sql")],
+];
 
 /// The newest version that this program knows (`PRAGMA user_version`).
 pub(super) const NEWEST: i64 = VERSIONS.len() as i64;
@@ -25,4 +28,34 @@ pub(super) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Resul
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", NEWEST)?;
     transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: S1, U5
+    #[test]
+    fn a_file_of_the_first_version_keeps_what_it_has_and_gets_what_it_lacks() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        for part in VERSIONS[0] {
+            connection.execute_batch(part).unwrap();
+        }
+        connection
+            .execute_batch(
+                "INSERT INTO turn (id, user_id, message_id, agent, status, created_at, ended_at)
+                 VALUES ('t', 'ann', 'm', 'default', 'completed', 1, 2)",
+            )
+            .unwrap();
+        migrate(&mut connection, 1).unwrap();
+        let found: (String, Option<i64>, i64) = connection
+            .query_row(
+                "SELECT status, first_content_ms, user_version FROM turn, pragma_user_version",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .unwrap();
+        assert_eq!(found, ("completed".to_owned(), None, NEWEST));
+        migrate(&mut connection, NEWEST).unwrap();
+    }
 }

@@ -62,6 +62,8 @@ pub async fn filters_and_counts_agree(store: &Opened) {
     check(CallFilter { status: some("error"), turn_id: some("a"), ..any() }, &["a.2"]).await;
     check(CallFilter { conversation_id: some("c"), ..any() }, &["a.2", "a.1"]).await;
     check(CallFilter { from: Some(20), until: Some(40), ..any() }, &["b.1", "a.2"]).await;
+    check(CallFilter { longer_than_ms: Some(3), ..any() }, &[]).await;
+    check(CallFilter { longer_than_ms: Some(2), status: some("error"), ..any() }, &["b.2", "a.2"]).await;
     check(CallFilter { text: some("no route"), ..any() }, &["b.2", "a.2"]).await;
     check(CallFilter { text: some(" 12 LINES "), ..any() }, &["b.3", "b.1", "a.1"]).await;
     check(CallFilter { text: some("100%_"), ..any() }, &["b.2", "a.2"]).await;

@@ -10,6 +10,7 @@ pub mod keys;
 pub mod owners;
 pub mod raw;
 pub mod removal;
+pub mod samples;
 pub mod search;
 pub mod turns;
 
@@ -55,6 +56,7 @@ macro_rules! catalog_conformance {
             removal::old_things_are_forgotten,
             calls::are_kept_replaced_and_found,
             calls::filters_and_counts_agree,
+            samples::are_the_newest_of_a_time_and_say_when_there_are_more,
             documents::are_written_only_over_what_was_expected,
             documents::answers_replace_those_about_the_same,
             keys::are_found_touched_and_revoked,
@@ -145,6 +147,7 @@ pub fn ended(text: &str, at: i64) -> TurnEnd {
         adds: format!(r#"[{{"role":"assistant","text":"{}"}}]"#, text.len()),
         text: text.into(),
         usage: Some(serde_json::json!({"output_tokens": 7})),
+        pace: Pace { first_content_ms: Some(5), writing_ms: Some(70), output_tokens: Some(7) },
         ended_at: at,
     }
 }

@@ -111,6 +111,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(call("t", "t.1") => Ok(None));
     row!(calls(&CallFilter { turn_id: Some("t".into()), ..CallFilter::default() }, &page) => Ok(page) if page.items.is_empty());
     row!(count_calls(&CallFilter::default()) => Ok(counts) if *counts == CallCounts::default());
+    row!(samples(&SampleRange { from: 0, until: 99, rows_max: 9 }) => Ok(samples) if samples.calls.rows.is_empty() && samples.waiting == 0);
     row!(document(agent, "helper") => Ok(None));
     row!(documents(agent) => Ok(documents) if documents.is_empty());
     row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), expect: Expect::Version(1), now: 9 }) => Ok(Put::Conflict(None)));

@@ -162,6 +162,8 @@ fn ended(machine: &Turn) -> TurnEnded {
         adds: machine.history().unwrap_or_default(),
         text: machine.text(),
         usage: machine.usage(),
+        first_content_ms: machine.waterfall().first_content_ms(),
+        writing_ms: machine.waterfall().writing_ms(),
         ended_at: machine.last_at(),
     }
 }

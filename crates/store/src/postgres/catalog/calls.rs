@@ -3,7 +3,10 @@
 use super::Db;
 use super::rows::{each, small, sought, unsigned};
 use crate::catalog::texts::{check_id, like_pattern, without_nul};
-use crate::catalog::{CallCounts, CallFilter, CallRow, CatalogLimits, Count, Page, PageRequest, Place};
+use crate::catalog::{
+    CallCounts, CallFilter, CallRow, CallSample, CatalogLimits, Count, Page, PageRequest, Place, SampleRange,
+    Sampled,
+};
 use crate::error::StoreError;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -18,7 +21,8 @@ const FILTER: &str = "user_id = $1
     AND ($6::text IS NULL OR turn_id = $6)
     AND ($7::bigint IS NULL OR started_at >= $7)
     AND ($8::bigint IS NULL OR started_at < $8)
-    AND ($9::text IS NULL OR tool_name ILIKE $9 OR arguments ILIKE $9 OR output_summary ILIKE $9 OR error ILIKE $9)";
+    AND ($9::bigint IS NULL OR duration_ms > $9)
+    AND ($10::text IS NULL OR tool_name ILIKE $10 OR arguments ILIKE $10 OR output_summary ILIKE $10 OR error ILIKE $10)";
 
 pub(super) async fn put(db: Db<'_>, user: &str, calls: &[CallRow]) -> Result<u64, StoreError> {
     let mut kept = 0;
@@ -79,8 +83,8 @@ pub(in crate::postgres) async fn list(
     let place = page.place()?;
     let given = Given::of(limits, user, filter)?;
     let query = format!(
-        "SELECT * FROM call WHERE {FILTER} AND ($10::bigint IS NULL OR (started_at, tool_id) < ($10, $11))
-         ORDER BY started_at DESC, tool_id DESC LIMIT $12"
+        "SELECT * FROM call WHERE {FILTER} AND ($11::bigint IS NULL OR (started_at, tool_id) < ($11, $12))
+         ORDER BY started_at DESC, tool_id DESC LIMIT $13"
     );
     let rows = given
         .bind(sqlx::query(AssertSqlSafe(query)))
@@ -118,6 +122,46 @@ async fn counts(db: Db<'_>, given: &Given, column: &'static str) -> Result<Vec<C
     each(&rows, |row| Ok(Count { name: row.try_get("name")?, count: unsigned(row, "count")? }))
 }
 
+/// Calls of a time as figures.
+pub(super) async fn samples(
+    db: Db<'_>,
+    user: &str,
+    range: &SampleRange,
+) -> Result<Sampled<CallSample>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT tool_name, status, started_at, duration_ms FROM call
+         WHERE user_id = $1 AND started_at >= $2 AND started_at < $3
+         ORDER BY started_at DESC, tool_id DESC LIMIT $4",
+    )
+    .bind(sought(user))
+    .bind(range.from)
+    .bind(range.until)
+    .bind(i64::from(range.rows_max) + 1)
+    .fetch_all(db)
+    .await?;
+    let rows = each(&rows, |row| {
+        Ok(CallSample {
+            tool_name: row.try_get("tool_name")?,
+            status: row.try_get("status")?,
+            started_at: row.try_get("started_at")?,
+            duration_ms: row.try_get("duration_ms")?,
+        })
+    })?;
+    Ok(Sampled::of(rows, range.rows_max))
+}
+
+/// How many calls wait for a person: by way of the turns that run, which are few.
+pub(super) async fn waiting(db: Db<'_>, user: &str) -> Result<u64, StoreError> {
+    let row = sqlx::query(
+        "SELECT count(*) AS count FROM turn t JOIN call c ON c.turn_id = t.id
+         WHERE t.ended_at IS NULL AND t.user_id = $1 AND c.status = 'awaiting_approval'",
+    )
+    .bind(sought(user))
+    .fetch_one(db)
+    .await?;
+    unsigned(&row, "count")
+}
+
 /// A filter as parameters.
 struct Given {
     user: String,
@@ -148,6 +192,7 @@ impl Given {
             .bind(text(&filter.turn_id))
             .bind(filter.from)
             .bind(filter.until)
+            .bind(filter.longer_than_ms)
             .bind(self.text.clone())
     }
 }

@@ -19,7 +19,7 @@ use crate::catalog::{
     CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary, Created,
     Document, DocumentKind, FileRow, ForgetBefore, Gone, Hit, Idempotency, Imported, KeyRow, NewConversation,
     NewDocument, NewFile, NewRemembered, NewTurn, OpenTurn, Page, PageRequest, PathTurn, Put, RawExtent,
-    RawId, RawRow, RememberedRow, Removed, TurnEnd, TurnFilter, TurnRow, TurnSummary,
+    RawId, RawRow, RememberedRow, Removed, SampleRange, Samples, TurnEnd, TurnFilter, TurnRow, TurnSummary,
 };
 use crate::error::StoreError;
 use crate::log::Durability::{self, Power, Process};
@@ -214,6 +214,15 @@ impl Catalog for PostgresStore {
 
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
         calls::count(&mut *self.reading().await?, &self.catalog_limits(), user, filter).await
+    }
+
+    async fn samples(&self, user: &str, range: &SampleRange) -> Result<Samples, StoreError> {
+        let db = &mut *self.reading().await?;
+        Ok(Samples {
+            turns: turns::samples(db, user, range).await?,
+            calls: calls::samples(db, user, range).await?,
+            waiting: calls::waiting(db, user).await?,
+        })
     }
 
     async fn document(

@@ -4,8 +4,9 @@ use super::rows::{each, exists, optional_json, optional_unsigned, sought, to_jso
 use super::{Db, conversations, search};
 use crate::catalog::texts::{check_id, preview, without_nul};
 use crate::catalog::{
-    CatalogLimits, Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Page, PageRequest, Parent,
-    PathTurn, Place, RUNNING, TurnEnd, TurnFilter, TurnPlace, TurnRow, TurnSummary,
+    CatalogLimits, Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Pace, Page, PageRequest, Parent,
+    PathTurn, Place, RUNNING, SampleRange, Sampled, TurnEnd, TurnFilter, TurnPlace, TurnRow, TurnSample,
+    TurnSummary,
 };
 use crate::error::StoreError;
 use sqlx::postgres::PgRow;
@@ -231,13 +232,16 @@ pub(super) async fn end(db: Db<'_>, user: &str, turn_id: &str, end: &TurnEnd) ->
         return Err(StoreError::invalid("status", "a turn that runs has not ended"));
     }
     let ended: Option<(i64, Option<String>)> = sqlx::query_as(
-        "UPDATE turn SET status = $3, ended_at = $4 WHERE id = $1 AND user_id = $2 AND ended_at IS NULL
-         RETURNING n, conversation_id",
+        "UPDATE turn SET status = $3, ended_at = $4, first_content_ms = $5, writing_ms = $6, output_tokens = $7
+         WHERE id = $1 AND user_id = $2 AND ended_at IS NULL RETURNING n, conversation_id",
     )
     .bind(sought(turn_id))
     .bind(sought(user))
     .bind(without_nul(&end.status))
     .bind(end.ended_at)
+    .bind(end.pace.first_content_ms)
+    .bind(end.pace.writing_ms)
+    .bind(end.pace.output_tokens)
     .fetch_optional(&mut *db)
     .await?;
     let Some((n, conversation_id)) = ended else { return Ok(false) };
@@ -361,6 +365,7 @@ fn whole(row: &PgRow) -> Result<TurnRow, StoreError> {
             adds: row.try_get("adds")?,
             text: row.try_get("text")?,
             usage: optional_json(row, "usage")?,
+            pace: pace(row)?,
             ended_at,
         }),
     };
@@ -378,6 +383,40 @@ fn whole(row: &PgRow) -> Result<TurnRow, StoreError> {
         created_at: row.try_get("created_at")?,
         end,
     })
+}
+
+fn pace(row: &PgRow) -> Result<Pace, StoreError> {
+    Ok(Pace {
+        first_content_ms: row.try_get("first_content_ms")?,
+        writing_ms: row.try_get("writing_ms")?,
+        output_tokens: row.try_get("output_tokens")?,
+    })
+}
+
+/// Turns of a time as figures.
+pub(super) async fn samples(
+    db: Db<'_>,
+    user: &str,
+    range: &SampleRange,
+) -> Result<Sampled<TurnSample>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT created_at, status, first_content_ms, writing_ms, output_tokens FROM turn
+         WHERE user_id = $1 AND created_at >= $2 AND created_at < $3 ORDER BY created_at DESC, id DESC LIMIT $4",
+    )
+    .bind(sought(user))
+    .bind(range.from)
+    .bind(range.until)
+    .bind(i64::from(range.rows_max) + 1)
+    .fetch_all(db)
+    .await?;
+    let rows = each(&rows, |row| {
+        Ok(TurnSample {
+            created_at: row.try_get("created_at")?,
+            status: row.try_get("status")?,
+            pace: pace(row)?,
+        })
+    })?;
+    Ok(Sampled::of(rows, range.rows_max))
 }
 
 fn short(row: &PgRow) -> Result<TurnSummary, StoreError> {

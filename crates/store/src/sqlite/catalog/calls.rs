@@ -2,7 +2,10 @@
 
 use super::rows::unsigned;
 use crate::catalog::texts::{check_id, like_pattern, without_nul};
-use crate::catalog::{CallCounts, CallFilter, CallRow, CatalogLimits, Count, Page, PageRequest, Place};
+use crate::catalog::{
+    CallCounts, CallFilter, CallRow, CallSample, CatalogLimits, Count, Page, PageRequest, Place, SampleRange,
+    Sampled,
+};
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 
@@ -15,6 +18,7 @@ const FILTER: &str = "user_id = :user
     AND (:turn_id IS NULL OR turn_id = :turn_id)
     AND (:from IS NULL OR started_at >= :from)
     AND (:until IS NULL OR started_at < :until)
+    AND (:longer_than_ms IS NULL OR duration_ms > :longer_than_ms)
     AND (:text IS NULL OR tool_name LIKE :text ESCAPE '\\' OR arguments LIKE :text ESCAPE '\\'
         OR output_summary LIKE :text ESCAPE '\\' OR error LIKE :text ESCAPE '\\')";
 
@@ -108,6 +112,38 @@ pub(super) fn count(
     })
 }
 
+/// Calls of a time as figures.
+pub(super) fn samples(
+    db: &Connection,
+    user: &str,
+    range: &SampleRange,
+) -> Result<Sampled<CallSample>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT tool_name, status, started_at, duration_ms FROM call
+         WHERE user_id = ?1 AND started_at >= ?2 AND started_at < ?3
+         ORDER BY started_at DESC, tool_id DESC LIMIT ?4",
+    )?;
+    let given = params![user, range.from, range.until, i64::from(range.rows_max) + 1];
+    let rows = query.query_map(given, |row| {
+        Ok(CallSample {
+            tool_name: row.get("tool_name")?,
+            status: row.get("status")?,
+            started_at: row.get("started_at")?,
+            duration_ms: row.get("duration_ms")?,
+        })
+    })?;
+    Ok(Sampled::of(rows.collect::<Result<_, _>>()?, range.rows_max))
+}
+
+/// How many calls wait for a person: by way of the turns that run, which are few.
+pub(super) fn waiting(db: &Connection, user: &str) -> Result<u64, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT count(*) AS count FROM turn t JOIN call c ON c.turn_id = t.id
+         WHERE t.ended_at IS NULL AND t.user_id = ?1 AND c.status = 'awaiting_approval'",
+    )?;
+    Ok(query.query_row([user], |row| unsigned(row, "count"))?)
+}
+
 /// A filter as parameters.
 struct Given<'a> {
     user: &'a str,
@@ -136,6 +172,7 @@ impl<'a> Given<'a> {
             (":turn_id", &filter.turn_id),
             (":from", &filter.from),
             (":until", &filter.until),
+            (":longer_than_ms", &filter.longer_than_ms),
             (":text", &self.text),
         ]
     }

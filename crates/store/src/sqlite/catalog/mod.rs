@@ -16,7 +16,7 @@ use crate::catalog::{
     CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary, Created,
     Document, DocumentKind, FileRow, ForgetBefore, Gone, Hit, Idempotency, Imported, KeyRow, NewConversation,
     NewDocument, NewFile, NewRemembered, NewTurn, OpenTurn, Page, PageRequest, PathTurn, Put, RawExtent,
-    RawId, RawRow, RememberedRow, Removed, TurnEnd, TurnFilter, TurnRow, TurnSummary,
+    RawId, RawRow, RememberedRow, Removed, SampleRange, Samples, TurnEnd, TurnFilter, TurnRow, TurnSummary,
 };
 use crate::error::StoreError;
 use crate::log::Durability::{Power, Process};
@@ -178,6 +178,18 @@ impl Catalog for SqliteStore {
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
         let (limits, user, filter) = (self.catalog_limits(), user.to_owned(), filter.clone());
         self.read(move |db| calls::count(db, &limits, &user, &filter)).await
+    }
+
+    async fn samples(&self, user: &str, range: &SampleRange) -> Result<Samples, StoreError> {
+        let (user, range) = (user.to_owned(), *range);
+        self.read(move |db| {
+            Ok(Samples {
+                turns: turns::samples(db, &user, &range)?,
+                calls: calls::samples(db, &user, &range)?,
+                waiting: calls::waiting(db, &user)?,
+            })
+        })
+        .await
     }
 
     async fn document(

@@ -4,8 +4,9 @@ use super::rows::{exists, optional_json, to_json, to_sql};
 use super::{conversations, search};
 use crate::catalog::texts::{check_id, preview, without_nul};
 use crate::catalog::{
-    CatalogLimits, Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Page, PageRequest, Parent,
-    PathTurn, Place, RUNNING, TurnEnd, TurnFilter, TurnPlace, TurnRow, TurnSummary,
+    CatalogLimits, Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Pace, Page, PageRequest, Parent,
+    PathTurn, Place, RUNNING, SampleRange, Sampled, TurnEnd, TurnFilter, TurnPlace, TurnRow, TurnSample,
+    TurnSummary,
 };
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
@@ -211,10 +212,21 @@ pub(super) fn end(db: &Connection, user: &str, turn_id: &str, end: &TurnEnd) -> 
     }
     let ended: Option<(i64, Option<String>)> = db
         .prepare_cached(
-            "UPDATE turn SET status = ?3, ended_at = ?4 WHERE id = ?1 AND user_id = ?2 AND ended_at IS NULL
-             RETURNING n, conversation_id",
+            "UPDATE turn SET status = ?3, ended_at = ?4, first_content_ms = ?5, writing_ms = ?6, output_tokens = ?7
+             WHERE id = ?1 AND user_id = ?2 AND ended_at IS NULL RETURNING n, conversation_id",
         )?
-        .query_row(params![turn_id, user, end.status, end.ended_at], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(
+            params![
+                turn_id,
+                user,
+                end.status,
+                end.ended_at,
+                end.pace.first_content_ms,
+                end.pace.writing_ms,
+                end.pace.output_tokens,
+            ],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
         .optional()?;
     let Some((n, conversation_id)) = ended else { return Ok(false) };
     insert_end(db, n, end)?;
@@ -324,6 +336,7 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
             adds: row.get("adds")?,
             text: row.get("text")?,
             usage: optional_json(row, "usage")?,
+            pace: pace(row)?,
             ended_at,
         }),
     };
@@ -341,6 +354,31 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         created_at: row.get("created_at")?,
         end,
     })
+}
+
+fn pace(row: &Row<'_>) -> rusqlite::Result<Pace> {
+    Ok(Pace {
+        first_content_ms: row.get("first_content_ms")?,
+        writing_ms: row.get("writing_ms")?,
+        output_tokens: row.get("output_tokens")?,
+    })
+}
+
+/// Turns of a time as figures.
+pub(super) fn samples(
+    db: &Connection,
+    user: &str,
+    range: &SampleRange,
+) -> Result<Sampled<TurnSample>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT created_at, status, first_content_ms, writing_ms, output_tokens FROM turn
+         WHERE user_id = ?1 AND created_at >= ?2 AND created_at < ?3 ORDER BY created_at DESC, id DESC LIMIT ?4",
+    )?;
+    let given = params![user, range.from, range.until, i64::from(range.rows_max) + 1];
+    let rows = query.query_map(given, |row| {
+        Ok(TurnSample { created_at: row.get("created_at")?, status: row.get("status")?, pace: pace(row)? })
+    })?;
+    Ok(Sampled::of(rows.collect::<Result<_, _>>()?, range.rows_max))
 }
 
 fn short(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {

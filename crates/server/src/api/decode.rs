@@ -1,0 +1,267 @@
+//! A recorded reply of an upstream, decoded as turns decode theirs. Nothing of it is kept or run. // R: U3
+
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::Query;
+use crate::principal::{Principal, Scope};
+use crate::recording::{self, Language, Lines, Mistake, RECORDING_BYTES_MAX, Recording};
+use crate::state::AppState;
+use axum::body::Bytes;
+use axum::extract::multipart::MultipartError;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
+use http::{StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_engine::Event;
+use throughline_wire::{Dialect, End, Think, Usage};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// `/v1/decode`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    // What goes around the recording in a form is little.
+    OpenApiRouter::new().routes(routes!(decode)).layer(DefaultBodyLimit::max(RECORDING_BYTES_MAX + (4 << 10)))
+}
+
+/// How it is read.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct DecodeQuery {
+    /// The wire format: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`, `cohere`, `bedrock-converse`,
+    /// `bedrock-anthropic`. Absent = the one that fits best.
+    api: Option<String>,
+    /// Whether `<think>` in the text is taken for thinking, as turns do. Default true.
+    think: Option<bool>,
+    /// In which language findings are told: `en` or `zh-CN`. Default `en`.
+    language: Option<String>,
+}
+
+/// A form with one recording in it.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a description only")]
+struct DecodeForm {
+    /// The recording.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// What a recording holds.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Decoded {
+    /// The wire format that it was read as.
+    #[schema(example = "openai-chat")]
+    pub api: &'static str,
+    /// How large it is.
+    pub bytes: usize,
+    /// `complete`, `truncated` or `error`.
+    #[schema(example = "complete")]
+    pub end: &'static str,
+    /// What the upstream said, if it reported an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Why the model stopped, as the upstream said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// Tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<crate::api::openapi::UsageSchema>)]
+    pub usage: Option<Usage>,
+    /// All text.
+    pub text: String,
+    /// All thinking.
+    pub thinking: String,
+    /// The calls, in order.
+    pub calls: Vec<DecodedCall>,
+    /// What was wrong, in order.
+    pub problems: Vec<DecodedProblem>,
+    /// What the recording may be instead of a stream, and what helps.
+    pub mistakes: Vec<DecodedMistake>,
+    /// What a viewer would have been told, piece by piece.
+    pub pieces: Vec<DecodedPiece>,
+    /// There are more than 20,000 events: those beyond are not told one by one.
+    pub pieces_cut: bool,
+}
+
+/// A call of a recording.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DecodedCall {
+    /// Its name on the wire.
+    pub name: String,
+    /// Their id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_id: Option<String>,
+    /// The arguments, if they could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub arguments: Option<Value>,
+    /// The text of arguments that could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+}
+
+/// A finding in a recording.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DecodedProblem {
+    /// A stable word.
+    #[schema(example = "invalid_event")]
+    pub kind: String,
+    /// From 1.
+    pub line: usize,
+    /// In bytes of the recording.
+    pub at: u64,
+    /// A sentence.
+    pub message: String,
+    /// The bytes concerned, at most 200.
+    pub excerpt: String,
+}
+
+/// What a recording may be instead of a stream.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DecodedMistake {
+    /// A stable word.
+    #[schema(example = "compressed")]
+    pub code: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// What helps.
+    pub remedy: &'static str,
+}
+
+impl From<Mistake> for DecodedMistake {
+    fn from(Mistake { code, what, remedy }: Mistake) -> Self {
+        Self { code, what, remedy }
+    }
+}
+
+/// A piece of a recording, a line most often, and what came of it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DecodedPiece {
+    /// The line that it ends in, from 1.
+    pub line: usize,
+    /// Events of a turn.
+    #[schema(value_type = Vec<crate::api::openapi::EventSchema>)]
+    pub events: Vec<Event>,
+}
+
+/// Decode a recorded reply of an upstream: what it says, what is wrong with it and where, and the events that a viewer
+/// would have seen.
+///
+/// The body is the recording, streamed or whole, or a form with it. Nothing of it is kept or run.
+#[utoipa::path(post, path = "/v1/decode", tag = "tools", params(DecodeQuery),
+    request_body(content((DecodeForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
+    (status = 200, description = "What it holds", body = Decoded),
+    (status = 400, description = "There is no such wire format, or no recording", body = ErrorBody),
+    (status = 413, description = "It is larger than 8 MiB", body = ErrorBody),
+))]
+async fn decode(
+    State(state): State<AppState>,
+    principal: Principal,
+    Query(query): Query<DecodeQuery>,
+    request: Request,
+) -> Result<axum::Json<Decoded>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let dialect = query.api.as_deref().map(str::parse::<Dialect>).transpose().map_err(|message| {
+        let names = Dialect::ALL.map(Dialect::name).join(", ");
+        ApiError::bad_request("unknown_value", message).param("api").remedy(names)
+    })?;
+    let think = if query.think.unwrap_or(true) { Think::Split } else { Think::Verbatim };
+    let language = query.language.as_deref().map(Language::tagged).unwrap_or_default();
+    let body = recorded(request, &state).await?;
+    // Reading megabytes as eight wire formats takes a while, and other requests should not wait for it.
+    let decoded = tokio::task::spawn_blocking(move || {
+        let recording = recording::read(&body, dialect, think);
+        describe(&body, recording, language)
+    });
+    Ok(axum::Json(decoded.await.map_err(ApiError::internal)?))
+}
+
+/// The recording: the file of a form, or the body itself.
+async fn recorded(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
+    let kind =
+        request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let body = if kind.starts_with("multipart/form-data") {
+        let form = Multipart::from_request(request, state).await;
+        let mut form = form.map_err(|error| ApiError::bad_request("unreadable_form", error.to_string()))?;
+        let unread = |error: MultipartError| match error.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+            _ => ApiError::bad_request("unreadable_form", error.to_string()),
+        };
+        match form.next_field().await.map_err(unread)? {
+            Some(field) => field.bytes().await.map_err(unread)?,
+            None => return Err(ApiError::bad_request("no_file", "there is no file in the form")),
+        }
+    } else {
+        Bytes::from_request(request, state).await.map_err(|error| match error {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => too_large(),
+            other => ApiError::bad_request("unreadable_body", other.to_string()),
+        })?
+    };
+    if body.len() > RECORDING_BYTES_MAX {
+        return Err(too_large());
+    }
+    Ok(body)
+}
+
+fn too_large() -> ApiError {
+    let what = format!("the recording is larger than {RECORDING_BYTES_MAX} bytes");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "recording_bytes_max", what)
+        .remedy("`throughline decode` in the terminal takes any size")
+}
+
+fn describe(body: &[u8], recording: Recording, language: Language) -> Decoded {
+    let Recording { dialect, reply, pieces, is_cut } = recording;
+    let lines = Lines::of(body);
+    let (end, error) = match reply.end {
+        Some(End::Complete) => ("complete", None),
+        Some(End::Error(error)) => ("error", Some(error.message)),
+        Some(End::Truncated) | None => ("truncated", None),
+    };
+    let calls = reply.calls.into_iter().map(|call| {
+        let (arguments, raw) = match call.ending {
+            Some(Ok(arguments)) => (Some(arguments.value), None),
+            Some(Err((_, raw))) => (None, Some(raw.0)),
+            None => (None, Some(call.text)),
+        };
+        let upstream_id = call.upstream_id.map(|id| id.as_str().to_owned());
+        DecodedCall { name: call.name.as_str().to_owned(), upstream_id, arguments, raw }
+    });
+    let problems = reply.problems.into_iter().map(|problem| DecodedProblem {
+        kind: word(&problem.kind),
+        line: lines.of_byte(usize::try_from(problem.at).unwrap_or(usize::MAX)),
+        at: problem.at,
+        message: recording::problem(&problem.kind, language),
+        excerpt: problem.excerpt,
+    });
+    Decoded {
+        api: dialect.name(),
+        bytes: body.len(),
+        end,
+        error,
+        finish: reply.finish.map(|(reason, raw)| raw.unwrap_or_else(|| word(&reason))),
+        usage: reply.usage,
+        text: reply.text,
+        thinking: reply.thinking,
+        calls: calls.collect(),
+        problems: problems.collect(),
+        mistakes: recording::mistakes(body, language).into_iter().map(DecodedMistake::from).collect(),
+        pieces: pieces
+            .into_iter()
+            .map(|piece| DecodedPiece {
+                line: lines.of_byte(piece.until.saturating_sub(1)),
+                events: piece.events,
+            })
+            .collect(),
+        pieces_cut: is_cut,
+    }
+}
+
+/// The word of a value that is one, or of an object that has one name.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(Value::Object(members)) => members.keys().next().cloned().unwrap_or_default(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,304 @@
+//! How fast and how well turns and calls went: percentiles, rates and series of a time. R: U5
+//!
+//! Computed when somebody looks, from the newest samples of the time: a percentile of what is there is exact, and one of
+//! buckets that were filled beforehand is not.
+
+use super::super::conversations::now;
+use super::CountInfo;
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::Query;
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use throughline_store::catalog::{CallSample, SampleRange, Sampled, Samples, TurnSample};
+use utoipa::{IntoParams, ToSchema};
+
+/// Most turns, and most calls, that one answer looks at: the newest. Beyond it the answer says so. What takes no longer
+/// than a person waits for a page.
+pub const SAMPLES_MAX: u32 = 20_000;
+/// Most tools in one answer, those called most.
+pub const TOOLS_MAX: usize = 100;
+/// Parts of the time when nothing is said.
+pub const BUCKETS: u32 = 48;
+/// Most parts of the time: more than a chart has room for.
+pub const BUCKETS_MAX: u32 = 200;
+/// How far back an answer looks when nothing is said: a day.
+const SPAN_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Of which time.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MetricsQuery {
+    /// Begun then or later, in milliseconds since 1970. Default: 24 hours before `until`.
+    from: Option<i64>,
+    /// Begun before, in milliseconds since 1970. Default: now.
+    until: Option<i64>,
+    /// Into how many parts the time is cut, 1 to 200. Default 48.
+    #[param(minimum = 1, maximum = 200)]
+    buckets: Option<u32>,
+}
+
+/// Middle and upper end of some values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub struct Spread {
+    /// How many values there are.
+    pub count: u64,
+    /// Half of them are at most this: the nearest rank, so one of the values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50: Option<f64>,
+    /// 95 of 100 are at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
+}
+
+impl Spread {
+    /// Of these values, in any order.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        let rank = |percent: usize| {
+            let at = (values.len() * percent).div_ceil(100).checked_sub(1)?;
+            values.get(at).copied()
+        };
+        Self { count: values.len() as u64, p50: rank(50), p95: rank(95) }
+    }
+}
+
+/// How turns went.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct TurnsMetrics {
+    /// All that began in the time.
+    pub total: u64,
+    /// From the beginning of a turn to its first content, in milliseconds.
+    pub first_token_ms: Spread,
+    /// What models wrote in a second of writing, in tokens as upstreams count them. Turns whose upstream counts none are left out.
+    pub tokens_per_second: Spread,
+}
+
+/// How calls went.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct CallsMetrics {
+    /// All that began in the time.
+    pub total: u64,
+    /// Those that ran to an end of their own: `success`, `error`, `timed_out` or `unknown`.
+    pub finished: u64,
+    /// Those of them that are no `success`.
+    pub failed: u64,
+    /// `failed` in `finished`, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_rate: Option<f64>,
+    /// How long they ran, in milliseconds.
+    pub duration_ms: Spread,
+}
+
+/// How the calls of one tool went.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ToolMetrics {
+    /// Which tool.
+    #[schema(example = "time.now")]
+    pub tool_name: String,
+    /// Its calls.
+    #[serde(flatten)]
+    pub calls: CallsMetrics,
+}
+
+/// A part of the time.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct BucketMetrics {
+    /// When it begins, in milliseconds since 1970.
+    pub from: i64,
+    /// Its turns.
+    pub turns: TurnsMetrics,
+    /// Its calls.
+    pub calls: CallsMetrics,
+}
+
+/// How fast and how well things went in a time.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct MetricsInfo {
+    /// When the time begins, in milliseconds since 1970.
+    pub from: i64,
+    /// When it ends.
+    pub until: i64,
+    /// How long a part of it is; the last one may be shorter.
+    pub bucket_ms: i64,
+    /// Calls that wait for a person now.
+    pub approvals_waiting: u64,
+    /// All turns.
+    pub turns: TurnsMetrics,
+    /// Turns by status, the most frequent first.
+    pub turns_by_status: Vec<CountInfo>,
+    /// All calls.
+    pub calls: CallsMetrics,
+    /// Calls by status, the most frequent first.
+    pub calls_by_status: Vec<CountInfo>,
+    /// By tool, the most called first; at most 100.
+    pub tools: Vec<ToolMetrics>,
+    /// Tools beyond those.
+    pub tools_left_out: u64,
+    /// The time in parts, without gaps.
+    pub buckets: Vec<BucketMetrics>,
+    /// The newest so many turns, and so many calls, are looked at.
+    pub samples_max: u32,
+    /// There are more turns in the time: all figures of turns are those of the newest.
+    pub turns_cut: bool,
+    /// There are more calls in the time: all figures of calls are those of the newest.
+    pub calls_cut: bool,
+}
+
+/// First token, speed, tools and errors of a time, with series for charts.
+#[utoipa::path(get, path = "/v1/history/metrics", tag = "history", params(MetricsQuery), responses(
+    (status = 200, description = "Figures of the asker's own turns and calls", body = MetricsInfo),
+    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+))]
+pub(super) async fn metrics(
+    State(state): State<AppState>,
+    principal: Principal,
+    Query(query): Query<MetricsQuery>,
+) -> Result<axum::Json<MetricsInfo>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let until = query.until.unwrap_or_else(now);
+    let from = query.from.unwrap_or_else(|| until.saturating_sub(SPAN_MS));
+    let buckets = query.buckets.unwrap_or(BUCKETS);
+    if from >= until {
+        let message = format!("`from` ({from}) is not before `until` ({until})");
+        return Err(ApiError::bad_request("invalid_value", message).param("from"));
+    }
+    if !(1..=BUCKETS_MAX).contains(&buckets) {
+        let message = format!("`buckets` is {buckets}, and may be 1 to {BUCKETS_MAX}");
+        return Err(ApiError::bad_request("invalid_value", message).param("buckets"));
+    }
+    let range = SampleRange { from, until, rows_max: SAMPLES_MAX };
+    let samples = state.catalog.samples(&principal.user, &range).await?;
+    // Sorting twenty thousand numbers takes a while, and other requests should not wait for it.
+    let figures = tokio::task::spawn_blocking(move || figures(&samples, &range, buckets));
+    Ok(axum::Json(figures.await.map_err(ApiError::internal)?))
+}
+
+/// What samples say of a time that is cut into so many parts, fewer if it has fewer milliseconds.
+pub fn figures(samples: &Samples, range: &SampleRange, buckets: u32) -> MetricsInfo {
+    let span = range.until.saturating_sub(range.from).max(1);
+    let bucket_ms = span.unsigned_abs().div_ceil(u64::from(buckets.max(1))) as i64;
+    let parts = span.unsigned_abs().div_ceil(bucket_ms.unsigned_abs()) as usize;
+    let mut bucket_turns = vec![Turns::default(); parts];
+    let mut bucket_calls = vec![Calls::default(); parts];
+    let at = |time: i64| usize::try_from(time.saturating_sub(range.from) / bucket_ms).ok();
+    let mut turns = Turns::default();
+    for turn in &samples.turns.rows {
+        turns.take(turn);
+        if let Some(bucket) = at(turn.created_at).and_then(|at| bucket_turns.get_mut(at)) {
+            bucket.take(turn);
+        }
+    }
+    let (mut calls, mut tools) = (Calls::default(), BTreeMap::<&str, Calls>::new());
+    for call in &samples.calls.rows {
+        calls.take(call);
+        tools.entry(&call.tool_name).or_default().take(call);
+        if let Some(bucket) = at(call.started_at).and_then(|at| bucket_calls.get_mut(at)) {
+            bucket.take(call);
+        }
+    }
+    let mut tools: Vec<_> = tools.into_iter().collect();
+    tools.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.total));
+    let tools_left_out = tools.len().saturating_sub(TOOLS_MAX) as u64;
+    tools.truncate(TOOLS_MAX);
+    let begins = (0..).map(|number: i64| range.from.saturating_add(number.saturating_mul(bucket_ms)));
+    MetricsInfo {
+        from: range.from,
+        until: range.until,
+        bucket_ms,
+        approvals_waiting: samples.waiting,
+        turns: turns.metrics(),
+        turns_by_status: by_status(&samples.turns, |turn| &turn.status),
+        calls: calls.metrics(),
+        calls_by_status: by_status(&samples.calls, |call| &call.status),
+        tools: tools
+            .into_iter()
+            .map(|(name, calls)| ToolMetrics { tool_name: name.to_owned(), calls: calls.metrics() })
+            .collect(),
+        tools_left_out,
+        buckets: begins
+            .zip(bucket_turns.into_iter().zip(bucket_calls))
+            .map(|(from, (turns, calls))| BucketMetrics {
+                from,
+                turns: turns.metrics(),
+                calls: calls.metrics(),
+            })
+            .collect(),
+        samples_max: range.rows_max,
+        turns_cut: samples.turns.cut,
+        calls_cut: samples.calls.cut,
+    }
+}
+
+#[derive(Clone, Default)]
+struct Turns {
+    total: u64,
+    first_token_ms: Vec<f64>,
+    tokens_per_second: Vec<f64>,
+}
+
+impl Turns {
+    fn take(&mut self, turn: &TurnSample) {
+        self.total += 1;
+        self.first_token_ms.extend(turn.pace.first_content_ms.map(|ms| ms as f64));
+        if let (Some(tokens), Some(ms)) = (turn.pace.output_tokens, turn.pace.writing_ms)
+            && ms > 0
+        {
+            self.tokens_per_second.push(tokens as f64 * 1_000.0 / ms as f64);
+        }
+    }
+
+    fn metrics(self) -> TurnsMetrics {
+        TurnsMetrics {
+            total: self.total,
+            first_token_ms: Spread::of(self.first_token_ms),
+            tokens_per_second: Spread::of(self.tokens_per_second),
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Calls {
+    total: u64,
+    succeeded: u64,
+    failed: u64,
+    duration_ms: Vec<f64>,
+}
+
+impl Calls {
+    fn take(&mut self, call: &CallSample) {
+        self.total += 1;
+        match call.status.as_str() {
+            "success" => self.succeeded += 1,
+            "error" | "timed_out" | "unknown" => self.failed += 1,
+            // What a person or a rule refused, stopped or still thinks about is no fault of the tool.
+            _ => {}
+        }
+        self.duration_ms.extend(call.duration_ms.map(|ms| ms as f64));
+    }
+
+    fn metrics(self) -> CallsMetrics {
+        let finished = self.succeeded + self.failed;
+        CallsMetrics {
+            total: self.total,
+            finished,
+            failed: self.failed,
+            error_rate: (finished > 0).then(|| self.failed as f64 / finished as f64),
+            duration_ms: Spread::of(self.duration_ms),
+        }
+    }
+}
+
+fn by_status<T>(samples: &Sampled<T>, status: impl Fn(&T) -> &String) -> Vec<CountInfo> {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for sample in &samples.rows {
+        *counts.entry(status(sample)).or_default() += 1;
+    }
+    let mut counts: Vec<_> =
+        counts.into_iter().map(|(name, count)| CountInfo { name: name.to_owned(), count }).collect();
+    counts.sort_by_key(|count| std::cmp::Reverse(count.count));
+    counts
+}

@@ -1,0 +1,176 @@
+//! What samples of turns and calls add up to, against what somebody with pencil and paper would say. R: U5
+
+use proptest::prelude::*;
+use throughline_server::api::history::{BUCKETS_MAX, CallsMetrics, MetricsInfo, Spread, TOOLS_MAX, figures};
+use throughline_store::catalog::{CallSample, Pace, SampleRange, Sampled, Samples, TurnSample};
+
+fn turn(created_at: i64, first_content_ms: Option<i64>, tokens: i64, writing_ms: i64) -> TurnSample {
+    let some = |number: i64| Some(number).filter(|number| *number > 0);
+    let pace = Pace { first_content_ms, writing_ms: some(writing_ms), output_tokens: some(tokens) };
+    TurnSample { created_at, status: "completed".into(), pace }
+}
+
+fn call(tool: &str, status: &str, started_at: i64, duration_ms: Option<i64>) -> CallSample {
+    CallSample { tool_name: tool.into(), status: status.into(), started_at, duration_ms }
+}
+
+fn all<T>(rows: Vec<T>) -> Sampled<T> {
+    Sampled { rows, cut: false }
+}
+
+/// The smallest value that so many of a hundred are not above: the definition, tried with every value.
+fn naive(values: &[f64], percent: usize) -> Option<f64> {
+    let is_enough = |at_most: f64| {
+        values.iter().filter(|value| **value <= at_most).count() * 100 >= percent * values.len()
+    };
+    values.iter().copied().filter(|value| is_enough(*value)).min_by(f64::total_cmp)
+}
+
+fn check_spread(spread: Spread, values: &[f64]) {
+    let expected = Spread { count: values.len() as u64, p50: naive(values, 50), p95: naive(values, 95) };
+    assert_eq!(spread, expected, "{values:?}");
+}
+
+fn check_calls(metrics: &CallsMetrics, calls: &[&CallSample]) {
+    let with = |statuses: &[&str]| {
+        calls.iter().filter(|call| statuses.contains(&call.status.as_str())).count() as u64
+    };
+    let (succeeded, failed) = (with(&["success"]), with(&["error", "timed_out", "unknown"]));
+    assert_eq!(
+        (metrics.total, metrics.finished, metrics.failed),
+        (calls.len() as u64, succeeded + failed, failed)
+    );
+    match metrics.error_rate {
+        None => assert_eq!(metrics.finished, 0),
+        Some(rate) => assert!((rate * metrics.finished as f64 - failed as f64).abs() < 1e-6),
+    }
+    let took: Vec<f64> = calls.iter().filter_map(|call| call.duration_ms).map(|ms| ms as f64).collect();
+    check_spread(metrics.duration_ms, &took);
+}
+
+/// Everything that an answer says, computed again from all samples for each figure.
+fn check(samples: &Samples, range: &SampleRange, buckets: u32) -> MetricsInfo {
+    let found = figures(samples, range, buckets);
+    let calls: Vec<&CallSample> = samples.calls.rows.iter().collect();
+    check_calls(&found.calls, &calls);
+    let first: Vec<f64> =
+        samples.turns.rows.iter().filter_map(|turn| turn.pace.first_content_ms).map(|ms| ms as f64).collect();
+    check_spread(found.turns.first_token_ms, &first);
+    for tool in &found.tools {
+        let own: Vec<&CallSample> =
+            calls.iter().copied().filter(|call| call.tool_name == tool.tool_name).collect();
+        check_calls(&tool.calls, &own);
+    }
+    assert!(found.tools.windows(2).all(|pair| pair[0].calls.total >= pair[1].calls.total));
+    assert!(found.buckets.len() <= buckets as usize);
+    let last = found.buckets.last().expect("a time has a part");
+    assert!(last.from < range.until && last.from + found.bucket_ms >= range.until, "the parts are the time");
+    for (number, bucket) in found.buckets.iter().enumerate() {
+        assert_eq!(bucket.from, range.from + number as i64 * found.bucket_ms);
+        let is_in = |at: i64| (bucket.from..bucket.from + found.bucket_ms).contains(&at);
+        let own: Vec<&CallSample> = calls.iter().copied().filter(|call| is_in(call.started_at)).collect();
+        check_calls(&bucket.calls, &own);
+        let turns = samples.turns.rows.iter().filter(|turn| is_in(turn.created_at)).count();
+        assert_eq!(bucket.turns.total, turns as u64);
+    }
+    assert_eq!(found.buckets.iter().map(|bucket| bucket.calls.total).sum::<u64>(), found.calls.total);
+    assert_eq!(found.buckets.iter().map(|bucket| bucket.turns.total).sum::<u64>(), found.turns.total);
+    for (counts, total) in
+        [(&found.turns_by_status, found.turns.total), (&found.calls_by_status, found.calls.total)]
+    {
+        assert_eq!(counts.iter().map(|count| count.count).sum::<u64>(), total);
+        assert!(counts.windows(2).all(|pair| pair[0].count >= pair[1].count));
+    }
+    found
+}
+
+fn any_call(from: i64, until: i64) -> impl Strategy<Value = CallSample> {
+    let tool = prop::sample::select(vec!["a.one", "b.two", "c.three"]);
+    let status = prop::sample::select(vec![
+        "success",
+        "success",
+        "error",
+        "denied",
+        "cancelled",
+        "timed_out",
+        "not_started",
+        "unknown",
+        "running",
+    ]);
+    (tool, status, from..until, prop::option::of(0_i64..50))
+        .prop_map(|(tool, status, at, took)| call(tool, status, at, took))
+}
+
+fn any_turn(from: i64, until: i64) -> impl Strategy<Value = TurnSample> {
+    (from..until, prop::option::of(0_i64..500), 0_i64..300, 0_i64..3_000)
+        .prop_map(|(at, first, tokens, ms)| turn(at, first, tokens, ms))
+}
+
+fn any_time() -> impl Strategy<Value = (Samples, SampleRange, u32)> {
+    (-50_i64..1_000_000, 1_i64..5_000, 1..=BUCKETS_MAX).prop_flat_map(|(from, span, buckets)| {
+        let until = from + span;
+        let calls = prop::collection::vec(any_call(from, until), 0..60);
+        let turns = prop::collection::vec(any_turn(from, until), 0..40);
+        (calls, turns, 0_u64..3).prop_map(move |(calls, turns, waiting)| {
+            let samples = Samples { turns: all(turns), calls: all(calls), waiting };
+            (samples, SampleRange { from, until, rows_max: 9 }, buckets)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    // R: U5
+    #[test]
+    fn every_figure_is_what_its_definition_says((samples, range, buckets) in any_time()) {
+        check(&samples, &range, buckets);
+    }
+}
+
+// R: U5
+#[test]
+fn a_percentile_is_one_of_the_values() {
+    let spread = |values: &[f64]| {
+        let found = Spread::of(values.to_vec());
+        (found.p50, found.p95)
+    };
+    assert_eq!(spread(&[]), (None, None));
+    assert_eq!(spread(&[7.0]), (Some(7.0), Some(7.0)));
+    assert_eq!(spread(&[9.0, 1.0]), (Some(1.0), Some(9.0)));
+    let hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+    assert_eq!(spread(&hundred), (Some(50.0), Some(95.0)));
+}
+
+// R: U5
+#[test]
+fn a_time_says_how_fast_and_how_well_it_went() {
+    let range = SampleRange { from: 1_000, until: 1_100, rows_max: 5 };
+    let calls = vec![
+        call("b.two", "success", 1_000, Some(10)),
+        call("b.two", "error", 1_049, Some(30)),
+        call("b.two", "denied", 1_050, None),
+        call("a.one", "timed_out", 1_099, Some(1_000)),
+    ];
+    // 60 tokens in two seconds are 30 in one; what an upstream does not count has no speed.
+    let turns =
+        vec![turn(1_000, Some(200), 60, 2_000), turn(1_060, Some(300), 0, 900), turn(1_061, None, 9, 0)];
+    let samples = Samples { turns: Sampled { rows: turns, cut: true }, calls: all(calls), waiting: 2 };
+    let found = check(&samples, &range, 2);
+    assert_eq!(found.calls.error_rate, Some(2.0 / 3.0), "a denial is no failure of the tool");
+    assert_eq!(found.turns.tokens_per_second, Spread { count: 1, p50: Some(30.0), p95: Some(30.0) });
+    assert_eq!(found.tools[0].tool_name, "b.two");
+    assert_eq!(found.buckets.iter().map(|bucket| bucket.calls.total).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!((found.approvals_waiting, found.turns_cut, found.calls_cut), (2, true, false));
+    assert_eq!(check(&Samples::default(), &range, 7).turns.first_token_ms, Spread::default());
+}
+
+// R: U5, R2
+#[test]
+fn so_many_tools_are_told_apart() {
+    let range = SampleRange { from: 0, until: 10, rows_max: 999 };
+    let calls = (0..TOOLS_MAX + 3).map(|number| call(&format!("t.{number}"), "success", 1, Some(1)));
+    let samples = Samples { calls: all(calls.collect()), ..Samples::default() };
+    let found = check(&samples, &range, 1);
+    assert_eq!((found.tools.len(), found.tools_left_out), (TOOLS_MAX, 3));
+}

@@ -1,0 +1,74 @@
+//! What metrics are computed from: the few columns of turns and calls that are figures. R: U5
+
+use super::Pace;
+use serde::{Deserialize, Serialize};
+
+/// Which samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRange {
+    /// Begun then or later, in milliseconds since 1970.
+    pub from: i64,
+    /// Begun before.
+    pub until: i64,
+    /// At most so many turns and so many calls, the newest.
+    pub rows_max: u32,
+}
+
+/// What was found, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Turns begun in the time.
+    pub turns: Sampled<TurnSample>,
+    /// Calls begun in the time.
+    pub calls: Sampled<CallSample>,
+    /// Calls of running turns that wait for a person, whenever they began.
+    pub waiting: u64,
+}
+
+/// Some rows, and whether they are all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled<T> {
+    /// Newest first.
+    pub rows: Vec<T>,
+    /// There are older ones in the time, beyond `rows_max`.
+    pub cut: bool,
+}
+
+impl<T> Default for Sampled<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), cut: false }
+    }
+}
+
+impl<T> Sampled<T> {
+    /// At most `rows_max` of `rows`, which are one more than that if there are others.
+    pub(crate) fn of(mut rows: Vec<T>, rows_max: u32) -> Self {
+        let cut = rows.len() > rows_max as usize;
+        rows.truncate(rows_max as usize);
+        Self { rows, cut }
+    }
+}
+
+/// A turn as a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnSample {
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// As [`TurnRow::status`](super::TurnRow::status).
+    pub status: String,
+    /// How fast it was, as far as it has ended.
+    pub pace: Pace,
+}
+
+/// A call as a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallSample {
+    /// Name of the tool.
+    pub tool_name: String,
+    /// As in [`CallRow`](super::CallRow).
+    pub status: String,
+    /// Milliseconds since 1970.
+    pub started_at: i64,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: Option<i64>,
+}
