@@ -83,6 +83,9 @@ export const avatarShown = new Preference<AvatarShown>("throughline.avatar", (va
 /** The agent that answers in this browser; empty: the one that the server names. R: O4 */
 export const answering = new Preference<string>("throughline.agent", (value) => value ?? "");
 
+/** Frames that this browser has drawn late while answers came, and how long it was watched for them: `12/34500`, in ms. */
+export const frames = new Preference<string>("throughline.frames", (value) => value ?? "0/0");
+
 /** Keeps the document as the choices say; `first-paint.js` did so before the first paint. */
 export function applyPreferences(root: HTMLElement): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");

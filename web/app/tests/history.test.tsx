@@ -26,6 +26,7 @@ describe("what is looked for", () => {
             q: text,
             tool: text,
             status: text,
+            slow: text,
             since: fc.constantFrom(...SPANS),
             conversation_id: text,
             turn_id: text,
@@ -54,6 +55,11 @@ describe("what is looked for", () => {
       { q: "tea", tool: "demo.weather", status: "error" },
     ],
     [{ since: "hour" as const }, { from: NOW - HOUR_MS }],
+    [
+      { since: "day" as const, slow: "1" },
+      { from: NOW - 24 * HOUR_MS, longer_than_ms: 1_000 },
+    ],
+    [{ since: "month" as const }, { from: NOW - 720 * HOUR_MS }],
     [{ since: "today" as const }, { from: new Date(2026, 10, 22).getTime() }],
     [
       { since: "week" as const, turn_id: "turn_1" },

@@ -29,6 +29,7 @@ import { Keys, useKeys } from "./keys.tsx";
 import { Announcements } from "./model/announcements.ts";
 import { Attention } from "./model/attention.ts";
 import { ConversationStore } from "./model/conversation.ts";
+import { Frames } from "./model/frames.ts";
 import { ConversationList } from "./model/list.ts";
 import { QuestionBar, useTabTitle } from "./questions.tsx";
 import { Announcer } from "./thread/announcer.tsx";
@@ -141,10 +142,14 @@ function useModel(client: Throughline) {
     const announcements = new Announcements(() => wordsOf(language.get()));
     const list = new ConversationList(client);
     const avatar = new Avatar(client);
+    const frames = new Frames(client);
     const conversation = new ConversationStore(client, {
-      listeners: (turnId) => [announcements, avatar.of(turnId)],
+      listeners: (turnId) => [announcements, avatar.of(turnId), frames],
       onBegun: (id) => go(`/c/${id}`, "replace"),
-      onEnd: () => announcements.end(),
+      onEnd: () => {
+        announcements.end();
+        frames.report();
+      },
       agent: answering.get,
     });
     const [attention, pictures] = [new Attention(), new Pictures(client)];

@@ -78,6 +78,14 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
             {words.callStatus[statusOf(name, words)]} {count}
           </button>
         ))}
+        <button
+          type="button"
+          className="chip"
+          aria-pressed={filter.slow !== undefined}
+          onClick={() => choose("slow", filter.slow === undefined ? "1" : undefined)}
+        >
+          {own.slow}
+        </button>
         {filter.conversation_id !== undefined && (
           <Only what={own.ofConversation} leave={() => choose("conversation_id", undefined)} />
         )}

@@ -12,6 +12,7 @@ export const en = {
   chat: "Chat",
   tester: "Try tools",
   history: "Tool calls",
+  metrics: "Metrics",
   loading: "Loading…",
   viewFailed: "This view cannot be shown. Nothing is lost: what was said is on the server.",
   reload: "Reload",

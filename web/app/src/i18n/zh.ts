@@ -9,6 +9,7 @@ export const zh: Words = {
   chat: "对话",
   tester: "试用工具",
   history: "工具调用",
+  metrics: "指标",
   loading: "正在加载…",
   viewFailed: "这个视图无法显示。内容没有丢失：说过的话都在服务器上。",
   reload: "重新加载",

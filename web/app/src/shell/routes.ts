@@ -1,4 +1,4 @@
-import { FlaskConical, History, type LucideIcon, MessageSquare } from "lucide-react";
+import { Activity, FlaskConical, History, type LucideIcon, MessageSquare } from "lucide-react";
 import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 import type { Words } from "../i18n/words.ts";
 
@@ -35,5 +35,13 @@ export const ROUTES: readonly Route[] = [
     label: (words) => words.history,
     icon: History,
     view: lazy(() => import("../history/view.tsx")),
+  },
+  {
+    // `/metrics` is what Prometheus asks for.
+    path: "/stats",
+    shows: (path) => path === "/stats",
+    label: (words) => words.metrics,
+    icon: Activity,
+    view: lazy(() => import("../metrics/view.tsx")),
   },
 ];

@@ -2,7 +2,7 @@
 
 import type { Operations } from "@throughline/client";
 
-export const SPANS = ["hour", "today", "week"] as const;
+export const SPANS = ["hour", "today", "day", "week", "month"] as const;
 export type Span = (typeof SPANS)[number];
 
 /** What is absent matches all. */
@@ -11,6 +11,8 @@ export interface Filter {
   readonly tool?: string;
   readonly status?: string;
   readonly since?: Span;
+  /** `1`: only what ran longer than a second. */
+  readonly slow?: string;
   readonly conversation_id?: string;
   readonly turn_id?: string;
 }
@@ -23,8 +25,11 @@ export interface Place {
 
 export type CallsQuery = NonNullable<Operations["GET /v1/history/counts"]["query"]>;
 
-const TEXTS = ["q", "tool", "status", "conversation_id", "turn_id"] as const;
+const TEXTS = ["q", "tool", "status", "slow", "conversation_id", "turn_id"] as const;
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** What runs longer is slow. */
+const SLOW_MS = 1_000;
 
 /** What `?…` says. What it does not know is left out. */
 export function placeOf(search: string): Place {
@@ -50,8 +55,12 @@ export function addressOf({ filter, call }: Place): string {
 }
 
 /** As the server is asked. */
-export function queryOf({ since, ...rest }: Filter, now: number): CallsQuery {
-  return since === undefined ? rest : { ...rest, from: beginOf(since, now) };
+export function queryOf({ since, slow, ...rest }: Filter, now: number): CallsQuery {
+  return {
+    ...rest,
+    ...(since === undefined ? {} : { from: beginOf(since, now) }),
+    ...(slow === undefined ? {} : { longer_than_ms: SLOW_MS }),
+  };
 }
 
 function beginOf(span: Span, now: number): number {
@@ -60,8 +69,12 @@ function beginOf(span: Span, now: number): number {
       return now - HOUR_MS;
     case "today":
       return new Date(now).setHours(0, 0, 0, 0);
+    case "day":
+      return now - DAY_MS;
     case "week":
-      return now - 7 * 24 * HOUR_MS;
+      return now - 7 * DAY_MS;
+    case "month":
+      return now - 30 * DAY_MS;
   }
 }
 

@@ -1,0 +1,249 @@
+import { render, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { type MetricsInfo, Throughline } from "@throughline/client";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Lines } from "../src/charts/lines.tsx";
+import { Frames } from "../src/chat/model/frames.ts";
+import {
+  addressOfRange,
+  ask,
+  callsOf,
+  failedOf,
+  percent,
+  RANGES,
+  rangeOf,
+  rounded,
+} from "../src/metrics/model.ts";
+import MetricsView from "../src/metrics/view.tsx";
+import { frames as kept, language } from "../src/preferences.ts";
+import { ClientProvider } from "../src/session/context.tsx";
+
+const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
+const DAY = rangeOf("");
+
+beforeEach(() => language.set("en"));
+
+const none = { count: 0 };
+const turns = { total: 2, first_token_ms: { count: 2, p50: 212, p95: 1_400 }, tokens_per_second: none };
+const calls = {
+  total: 4,
+  finished: 3,
+  failed: 1,
+  error_rate: 1 / 3,
+  duration_ms: { count: 3, p50: 684, p95: 30_000 },
+};
+const quiet = {
+  turns: { total: 0, first_token_ms: none, tokens_per_second: none },
+  calls: { total: 0, finished: 0, failed: 0, duration_ms: none },
+};
+const METRICS: MetricsInfo = {
+  from: NOW - 86_400_000,
+  until: NOW,
+  bucket_ms: 43_200_000,
+  approvals_waiting: 1,
+  turns,
+  turns_by_status: [{ name: "completed", count: 2 }],
+  calls,
+  calls_by_status: [
+    { name: "success", count: 2 },
+    { name: "timed_out", count: 1 },
+    { name: "denied", count: 1 },
+  ],
+  tools: [{ tool_name: "demo.weather", ...calls }],
+  tools_left_out: 0,
+  buckets: [
+    { from: NOW - 86_400_000, turns, calls },
+    { from: NOW - 43_200_000, ...quiet },
+  ],
+  samples_max: 20_000,
+  turns_cut: false,
+  calls_cut: false,
+};
+
+function server(answer: () => Response) {
+  const asked: { url: URL; body: unknown }[] = [];
+  const client = new Throughline({
+    baseUrl: "http://server",
+    fetch: async (input, init) => {
+      asked.push({ url: new URL(String(input)), body: init?.body && JSON.parse(String(init.body)) });
+      return answer();
+    },
+  });
+  return { asked, client };
+}
+
+// R: U5
+describe("a time", () => {
+  test("is what the address says, and leads to the calls of it", () => {
+    for (const range of RANGES) {
+      expect(rangeOf(addressOfRange(range).replace(/^[^?]*/, ""))).toBe(range);
+      expect(callsOf(range)).toBe(`/history?since=${range.span}`);
+    }
+    expect(rangeOf("?range=1999")).toBe(DAY);
+    expect(callsOf(DAY, { tool: "a b", slow: "1" })).toBe("/history?tool=a+b&slow=1&since=day");
+  });
+
+  test("ends behind now, and its parts begin at the same times whenever one looks", async () => {
+    const { asked, client } = server(() => Response.json(METRICS));
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...RANGES), fc.nat(1e13), async (range, now) => {
+        asked.length = 0;
+        await ask(client, range, now, new AbortController().signal);
+        const [from, until, buckets] = ["from", "until", "buckets"].map((name) =>
+          Number(asked[0]?.url.searchParams.get(name)),
+        );
+        expect(until).toBeGreaterThan(now);
+        expect((until ?? 0) - range.partMs).toBeLessThanOrEqual(now);
+        expect((until ?? 0) % range.partMs).toBe(0);
+        expect((until ?? 0) - (from ?? 0)).toBe(range.partMs * (buckets ?? 0));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("failures are those of the state in which most calls failed", () => {
+    expect(failedOf(DAY, METRICS)).toBe("/history?status=timed_out&since=day");
+    expect(failedOf(DAY, { ...METRICS, calls_by_status: [] })).toBe("/history?status=error&since=day");
+  });
+
+  test("figures are short", () => {
+    expect([undefined, 0, 0.042, 1 / 3, 1].map(percent)).toEqual(["–", "0 %", "4.2 %", "33 %", "100 %"]);
+    expect([9.44, 148.2].map(rounded)).toEqual(["9.4", "148"]);
+  });
+});
+
+// R: U5, U6
+describe("the view", () => {
+  const show = (answer: () => Response) =>
+    render(
+      <ClientProvider value={server(answer).client}>
+        <MetricsView />
+      </ClientProvider>,
+    );
+
+  test("has a tile for each figure, and each leads to the calls that it is of", async () => {
+    show(() => Response.json(METRICS));
+    const tile = (name: string): HTMLElement => screen.getByRole("listitem", { name });
+    await screen.findByRole("listitem", { name: "First token" });
+    expect(tile("First token")).toHaveTextContent(/212 ms.*1\.4 s|p50.*212 ms/);
+    expect(tile("Tokens per second")).toHaveTextContent("–");
+    expect(tile("Error rate")).toHaveTextContent("33 %");
+    expect(tile("Error rate")).toHaveTextContent("1 of 3 failed");
+    const leads = (name: string): string | null =>
+      within(tile(name)).getByRole("link", { name }).getAttribute("href");
+    expect(leads("Tool time")).toBe("/history?slow=1&since=day");
+    expect(leads("Error rate")).toBe("/history?status=timed_out&since=day");
+    expect(leads("Waiting for you")).toBe("/history?status=awaiting_approval");
+    expect(screen.getByRole("link", { name: "demo.weather" })).toHaveAttribute(
+      "href",
+      "/history?tool=demo.weather&since=day",
+    );
+  });
+
+  test("what the charts show stands in a table as well, without the parts in which nothing was done", async () => {
+    show(() => Response.json(METRICS));
+    await userEvent.click(await screen.findByText("Over time, as a table", { selector: "summary" }));
+    const table = screen.getByRole("table", { name: "Over time, as a table" });
+    expect(within(table).getAllByRole("row")).toHaveLength(2);
+    expect(table).toHaveTextContent("684 ms");
+  });
+
+  test("says that it counts only the newest, and what does not work", async () => {
+    show(() => Response.json({ ...METRICS, calls_cut: true }));
+    await screen.findByText(/figures of the newest 20,000/);
+    show(() => new Response("{}", { status: 500 }));
+    await screen.findByRole("alert");
+  });
+});
+
+// R: U5
+describe("a chart", () => {
+  test("joins what is known, and marks what stands alone", () => {
+    const { container } = render(
+      <Lines
+        label="Errors"
+        series={[
+          [0, undefined, 10],
+          [undefined, 5, undefined],
+        ]}
+        said={String}
+        from="12:00"
+        until="now"
+      />,
+    );
+    expect(screen.getByRole("img", { name: "Errors" })).toBeInTheDocument();
+    const paths = [...container.querySelectorAll("path")].map((path) => path.getAttribute("d"));
+    expect(paths).toEqual(["M0 100L2 0", "M0 100h0M2 0h0", "", "M1 50h0"]);
+    expect(container).toHaveTextContent("1012:00now");
+  });
+
+  test("nothing is drawn of nothing", () => {
+    const { container } = render(<Lines label="x" series={[[]]} said={String} from="" until="" />);
+    expect(container.querySelector("path")).toHaveAttribute("d", "");
+  });
+});
+
+// R: O1, U6
+describe("frames", () => {
+  let frames: FrameRequestCallback[] = [];
+  let now = 1_000;
+  beforeEach(() => {
+    kept.set("0/0");
+    frames = [];
+    vi.spyOn(performance, "now").mockImplementation(() => now);
+    vi.stubGlobal("requestAnimationFrame", (frame: FrameRequestCallback) => frames.push(frame));
+  });
+  afterEach(() => {
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+  });
+  const after = (ms: number): void => {
+    now += ms;
+    for (const frame of frames.splice(0)) frame(now);
+  };
+
+  test("that come late while an answer streams are counted, and the server is told at its end", () => {
+    const { asked, client } = server(() => new Response(null, { status: 204 }));
+    const watched = new Frames(client);
+    watched.onText();
+    for (const ms of [16, 16, 40, 16]) after(ms);
+    watched.onText();
+    expect(frames).toHaveLength(1);
+    after(100);
+    expect(asked).toEqual([]);
+    watched.report();
+    expect(asked.map(({ body }) => body)).toEqual([{ jank_frames: 2, window_ms: 188 }]);
+    watched.report();
+    expect(asked).toHaveLength(1);
+    watched.onText();
+    after(30);
+    watched.report();
+    expect(kept.get(), "the browser keeps the sum").toBe("3/218");
+  });
+
+  test("are not watched while nothing comes", () => {
+    const { client } = server(() => new Response(null, { status: 204 }));
+    const watched = new Frames(client);
+    watched.onToolCall();
+    after(16);
+    after(600);
+    expect(frames).toHaveLength(0);
+    // What lay between two pieces of news is no late frame.
+    now += 60_000;
+    watched.onText();
+    after(16);
+    watched.report();
+    expect(kept.get()).toBe("1/632");
+  });
+
+  test("of a long answer are told on the way", () => {
+    const { asked, client } = server(() => new Response(null, { status: 204 }));
+    const watched = new Frames(client);
+    for (let at = 0; at < 3_800; at += 1) {
+      watched.onText();
+      after(16);
+    }
+    expect(asked.map(({ body }) => body)).toEqual([{ jank_frames: 0, window_ms: 60_016 }]);
+  });
+});

@@ -1,0 +1,117 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Kind, Visitor } from "../browser.ts";
+import { Server } from "../server.ts";
+
+let server: Server;
+let key: string;
+const visitors: Visitor[] = [];
+
+/** Three calls of one tool, and one that fails. */
+const PROMPTS = ["Compare the weather in Paris, London and Tokyo", "Call a tool that fails"];
+
+beforeAll(async () => {
+  server = await Server.start();
+  const first = await Visitor.come();
+  await first.page.goto(server.link);
+  for (const prompt of PROMPTS) {
+    await first.page.getByRole("link", { name: "New conversation" }).click();
+    await first.say(prompt);
+    await first.page.locator(".card, .calls").first().waitFor();
+    await first.settled();
+  }
+  key = String(await first.page.evaluate("localStorage.getItem('throughline.key')"));
+  await first.leave();
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const visitor of visitors.splice(0)) {
+    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    await visitor.leave();
+  }
+});
+
+async function visitor(kind: Kind = {}): Promise<Visitor> {
+  const somebody = await Visitor.come(kind);
+  visitors.push(somebody);
+  await somebody.page.goto(`${server.url}/stats?range=hour#token=${key}`);
+  await somebody.page.locator(".tile").first().waitFor();
+  return somebody;
+}
+
+// R: U5
+test("tiles show the figures of turns just made, and lead to the calls that they are of", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  const tile = (name: string) => page.getByRole("listitem", { name, exact: true });
+  const figures = async (name: string): Promise<string[]> => await tile(name).locator("dd").allTextContents();
+  const [calls, turns] = await figures("Tool calls");
+  expect(turns).toBe("2");
+  expect(Number(calls)).toBeGreaterThanOrEqual(4);
+  for (const figure of await figures("First token")) expect(figure).toMatch(/^[\d.]+ m?s$/);
+  for (const figure of await figures("Tokens per second")) expect(figure).toMatch(/^[\d.]+$/);
+  expect((await figures("Error rate"))[0]).toMatch(/^[1-9]\d* %$/);
+  expect(await figures("Waiting for you")).toEqual(["0"]);
+  const weather = page.getByRole("row", { name: /^demo\.weather/ });
+  expect(await weather.locator("td").first().textContent()).toBe("3");
+  await page.getByText("Over time, as a table").click();
+  await somebody.picture("metrics");
+  expect(await somebody.violations()).toEqual([]);
+
+  await tile("Error rate").getByRole("link").click();
+  await page.locator("[data-row]").first().waitFor();
+  const states = await page.locator("[data-row] .pill").allTextContents();
+  expect(new Set(states)).toEqual(new Set(["Failed"]));
+  await page.goBack();
+  await page.getByRole("link", { name: "demo.weather" }).click();
+  await expect.poll(() => page.locator("[data-row]").count()).toBe(3);
+  await page.goBack();
+  await tile("Tool time").getByRole("link").click();
+  await page.getByRole("button", { name: "Longer than 1 s", pressed: true }).click();
+  await expect.poll(() => page.locator("[data-row]").count()).toBe(Number(calls));
+});
+
+// R: U5
+test("another time is chosen, and what is new is there without a reload", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.getByRole("link", { name: "Last 30 days" }).click();
+  await expect.poll(() => page.url()).toContain("range=month");
+  const turns = page.getByRole("listitem", { name: "Tool calls", exact: true }).locator("dd").nth(1);
+  await expect.poll(() => turns.textContent()).toBe("2");
+  const chat = await somebody.tab();
+  await chat.goto(`${server.url}/`);
+  await chat.locator("textarea").fill("What time is it?");
+  await chat.keyboard.press("Enter");
+  await chat.locator("article[aria-busy=false]").last().waitFor();
+  await page.bringToFront();
+  await expect.poll(() => turns.textContent(), { timeout: 30_000 }).toBe("3");
+});
+
+// R: O1, U6
+test("frames are watched while an answer streams, and reported", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.getByRole("link", { name: "Chat", exact: true }).click();
+  const report = page.waitForRequest((request) => request.url().endsWith("/v1/telemetry/frames"));
+  await somebody.say("Compare the weather in Paris, London and Tokyo");
+  const { jank_frames, window_ms } = (await report).postDataJSON();
+  expect(window_ms).toBeGreaterThan(0);
+  await page.getByRole("link", { name: "Metrics" }).click();
+  const tile = page.getByRole("listitem", { name: "Late frames" });
+  await expect.poll(() => tile.locator("dd").textContent()).toBe(String(jank_frames));
+});
+
+// R: U6
+test.each<[string, Kind]>([
+  ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
+  ["phone", { width: 360, height: 740 }],
+  ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
+])("it is complete and readable: %s", async (name, kind) => {
+  const somebody = await visitor(kind);
+  const { page } = somebody;
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await somebody.picture(`metrics-${name}`);
+  await page.locator("summary").click();
+  await somebody.picture(`metrics-${name}-table`);
+  expect(await somebody.violations()).toEqual([]);
+});
