@@ -53,7 +53,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   expect(await figures("Waiting for you")).toEqual(["0"]);
   const weather = page.getByRole("row", { name: /^demo\.weather/ });
   expect(await weather.locator("td").first().textContent()).toBe("3");
-  await page.getByText("Over time, as a table").click();
+  await page.locator("summary").click();
   await somebody.picture("metrics");
   expect(await somebody.violations()).toEqual([]);
 

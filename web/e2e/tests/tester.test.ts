@@ -34,6 +34,67 @@ async function visitor(kind: Kind = {}): Promise<Visitor> {
   return somebody;
 }
 
+const RECORDED = `data: {"choices":[{"delta":{"reasoning_content":"Which city?"}}]}
+
+data: {"choices":[{"delta":{"content":"Let me **look**."}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"weather","arguments":"{\\"city\\":"}}]}}]}
+
+data: {oops}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\\"Chengdu\\"}"}}]},"finish_reason":"tool_calls"}]}
+
+data: [DONE]
+
+`;
+
+// R: U3
+test.each<[string, Kind]>([
+  ["light", {}],
+  ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
+])("a recorded stream is decoded, and drawn as the chat would have drawn it: %s", async (name, kind) => {
+  const somebody = await visitor(kind);
+  const { page } = somebody;
+  await page.locator('a[href="/tester?recorded"]').click();
+  const choose = page.locator("input[type=file]");
+  await choose.setInputFiles({ name: "reply.sse", mimeType: "text/plain", buffer: Buffer.from(RECORDED) });
+  await page.getByText("openai-chat · ").waitFor();
+  await page.getByText("invalid_event").waitFor();
+  await page.getByText('{"city":"Chengdu"}').waitFor();
+  const card = page.locator(".card");
+  await card.waitFor();
+  expect(await page.locator(".thread strong").textContent()).toBe("look");
+  await somebody.picture(`recorded-${name}`);
+  expect(await somebody.violations()).toEqual([]);
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+
+  // Piece by piece: the card is there before its arguments are.
+  const drawn = page.locator("section", { has: page.locator(".thread") });
+  await drawn.locator("button").first().click();
+  const step = drawn.locator("button:has(svg)").nth(1);
+  await expect
+    .poll(async () => {
+      if ((await card.count()) === 0) await step.click();
+      return await card.count();
+    })
+    .toBe(1);
+  expect(await card.getAttribute("data-status")).toBe("preparing");
+  await somebody.picture(`recorded-${name}-playing`);
+  await expect
+    .poll(async () => {
+      if (await step.isEnabled()) await step.click();
+      return await card.getAttribute("data-status");
+    })
+    .toBe("queued");
+  expect(await somebody.violations()).toEqual([]);
+
+  await choose.setInputFiles({ name: "x.gz", mimeType: "", buffer: Buffer.from([0x1f, 0x8b, 8, 0]) });
+  await page.getByText("compressed").waitFor();
+  await page.getByText("curl --compressed").waitFor();
+  await page.locator('a[href="/tester"]').last().click();
+  await page.locator(".tool-row").first().waitFor();
+});
+
 // R: U3
 test("tools are found, tried, told and read out of a text", async () => {
   const somebody = await visitor();

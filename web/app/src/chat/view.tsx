@@ -37,6 +37,9 @@ import { StickToEnd } from "./thread/scroll.ts";
 import { StatusLine } from "./thread/status-line.tsx";
 import { TurnView } from "./thread/turn.tsx";
 
+// The tester draws with it what was recorded; a file of its own would cut this one in two.
+export { Shown } from "./thread/shown.tsx";
+
 /** Nobody can have opened it yet: it is fetched when the conversation stands. */
 const Drawer = lazy(() => import("./conversations/drawer.tsx"));
 

@@ -1,5 +1,5 @@
 import type { Parsed, ParsedRequest, ToolInfo } from "@throughline/client";
-import { Pause, Play, StepForward } from "lucide-react";
+import { Play } from "lucide-react";
 import { useCallback, useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
 import { Section } from "../chat/card/section.tsx";
@@ -7,12 +7,13 @@ import { useClient } from "../session/context.tsx";
 import { go } from "../shell/router.ts";
 import { testerAddress } from "./address.ts";
 import { useAsked } from "./asked.ts";
+import { Controls, Slider } from "./controls.tsx";
 import { Failure } from "./failure.tsx";
 import { exampleReply } from "./model/example.ts";
-import { type Fate, fateOf, warningsOf } from "./model/passages.ts";
+import { afterPiece, type Fate, fateOf, warningsOf } from "./model/passages.ts";
 import { Panel } from "./panel.tsx";
 import { Passages } from "./passages.tsx";
-import { type Pace, type Playing, usePlaying } from "./play.ts";
+import { usePlaying } from "./play.ts";
 import { LOOKS } from "./run.tsx";
 import { useTesterWords } from "./words.ts";
 
@@ -26,9 +27,14 @@ export function ParsePanel({ agent, example }: { agent: string | undefined; exam
   const words = useTesterWords();
   const [text, setText] = useState("");
   const [protocol, setProtocol] = useState<Protocol>("any");
-  const [pace, setPace] = useState<Pace>({ piece: 4, perSecond: 20 });
+  const [piece, setPiece] = useState(4);
+  const [perSecond, setPerSecond] = useState(20);
   const [read, setRead] = useState<{ text: string; parsed: Parsed }>();
-  const playing = usePlaying(text, pace, (at) => at === 0 || read?.text.length === at);
+  const after = useCallback((at: number) => afterPiece(text, at, piece), [text, piece]);
+  const playing = usePlaying(
+    { length: text.length, after, perSecond },
+    (at) => at === 0 || read?.text.length === at,
+  );
   const arrived = playing.at === undefined ? text : text.slice(0, playing.at);
   const isWhole = arrived.length === text.length;
   const failure = useParsed(arrived, protocol, agent, playing.at === undefined ? WAIT_MS : 0, setRead);
@@ -69,7 +75,21 @@ export function ParsePanel({ agent, example }: { agent: string | undefined; exam
     >
       <div className="panel-body">
         {playing.at !== undefined && (
-          <Controls playing={playing} pace={pace} setPace={setPace} at={playing.at} all={text.length} />
+          <Controls
+            playing={playing}
+            perSecond={perSecond}
+            setPerSecond={setPerSecond}
+            isOver={playing.at >= text.length}
+            said={words.arrived(playing.at, text.length)}
+          >
+            <Slider
+              label={words.piece}
+              said={words.characters(piece)}
+              value={piece}
+              max={64}
+              change={setPiece}
+            />
+          </Controls>
         )}
         <Passages
           text={text}
@@ -118,74 +138,6 @@ function useParsed(
     [client, text, protocol, agent, take],
   );
   return useAsked(text === "" ? undefined : ask, waitMs).error;
-}
-
-interface ControlsProps {
-  playing: Playing;
-  pace: Pace;
-  setPace(pace: Pace): void;
-  at: number;
-  all: number;
-}
-
-function Controls({ playing, pace, setPace, at, all }: ControlsProps) {
-  const words = useTesterWords();
-  return (
-    <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-[12.5px] text-muted">
-      <div className="flex gap-2">
-        <button type="button" className="button" onClick={playing.isRunning ? playing.pause : playing.goOn}>
-          {playing.isRunning ? <Pause aria-hidden size={13} /> : <Play aria-hidden size={13} />}
-          {playing.isRunning ? words.pause : words.goOn}
-        </button>
-        <button type="button" className="button" disabled={at >= all} onClick={playing.step}>
-          <StepForward aria-hidden size={13} />
-          {words.stepOnce}
-        </button>
-      </div>
-      <Slider
-        label={words.piece}
-        said={words.characters(pace.piece)}
-        value={pace.piece}
-        max={64}
-        change={(piece) => setPace({ ...pace, piece })}
-      />
-      <Slider
-        label={words.speed}
-        said={words.perSecond(pace.perSecond)}
-        value={pace.perSecond}
-        max={100}
-        change={(perSecond) => setPace({ ...pace, perSecond })}
-      />
-      <span className="tabular-nums">{words.arrived(at, all)}</span>
-    </div>
-  );
-}
-
-interface SliderProps {
-  label: string;
-  said: string;
-  value: number;
-  max: number;
-  change(value: number): void;
-}
-
-function Slider({ label, said, value, max, change }: SliderProps) {
-  return (
-    <label className="flex items-center gap-2">
-      {label}
-      <input
-        type="range"
-        min={1}
-        max={max}
-        value={value}
-        aria-label={label}
-        aria-valuetext={said}
-        onChange={(event) => change(event.currentTarget.valueAsNumber)}
-        className="w-24 accent-accent"
-      />
-      <span className="min-w-24 tabular-nums">{said}</span>
-    </label>
-  );
 }
 
 function Findings({ parsed, text, isWhole }: { parsed: Parsed; text: string; isWhole: boolean }) {

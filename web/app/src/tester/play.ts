@@ -1,10 +1,11 @@
 import { useCallback, useEffect, useState } from "react";
-import { afterPiece } from "./model/passages.ts";
 
-/** How a text is played. */
-export interface Pace {
-  /** Characters of a piece. */
-  piece: number;
+/** What arrives in pieces. */
+export interface Played {
+  /** Where it ends. */
+  length: number;
+  /** Where one more piece ends. */
+  after(at: number): number;
   /** Pieces in a second. */
   perSecond: number;
 }
@@ -20,16 +21,12 @@ export interface Playing {
   end(): void;
 }
 
-/** A text that arrives in pieces. `isReady`: the last piece has been read, the next one may come. */
-export function usePlaying(text: string, pace: Pace, isReady: (at: number) => boolean): Playing {
+/** Something that arrives in pieces. `isReady`: the last piece has been read, the next one may come. */
+export function usePlaying({ length, after, perSecond }: Played, isReady: (at: number) => boolean): Playing {
   const [at, setAt] = useState<number>();
   const [isRunning, setRunning] = useState(false);
-  const { piece, perSecond } = pace;
-  const step = useCallback(
-    () => setAt((at) => (at === undefined ? at : afterPiece(text, at, piece))),
-    [text, piece],
-  );
-  const isOver = at !== undefined && at >= text.length;
+  const step = useCallback(() => setAt((at) => (at === undefined ? at : after(at))), [after]);
+  const isOver = at !== undefined && at >= length;
   const mayGoOn = isRunning && at !== undefined && !isOver && isReady(at);
   // biome-ignore lint/correctness/useExhaustiveDependencies: every piece has a wait of its own
   useEffect(() => {

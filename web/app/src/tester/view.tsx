@@ -1,7 +1,8 @@
 import type { Throughline } from "@throughline/client";
-import { useCallback, useState, useSyncExternalStore } from "react";
+import { lazy, Suspense, useCallback, useState, useSyncExternalStore } from "react";
 import { useClient } from "../session/context.tsx";
-import { go, hash, onPath } from "../shell/router.ts";
+import { Link } from "../shell/link.tsx";
+import { go, hash, onPath, search } from "../shell/router.ts";
 import { testerAddress } from "./address.ts";
 import { useAsked } from "./asked.ts";
 import { Failure } from "./failure.tsx";
@@ -12,6 +13,10 @@ import { RunPanel } from "./run.tsx";
 import { ToolsPanel } from "./tools.tsx";
 import { useTesterWords } from "./words.ts";
 
+/** It draws as the chat does, and is fetched with it. */
+const RecordedView = lazy(() => import("./recorded.tsx"));
+const RECORDED = "?recorded";
+
 /** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. R: U3 */
 export default function TesterView() {
   const words = useTesterWords();
@@ -19,6 +24,7 @@ export default function TesterView() {
   const [agent, setAgent] = useState<string>();
   const found = useAsked(useCallback((signal) => discover(client, agent, signal), [client, agent]));
   const address = useSyncExternalStore(onPath, hash);
+  const isRecorded = useSyncExternalStore(onPath, search) === RECORDED;
   const asked = askedBy(address);
   const tools = found.value?.tools.tools ?? [];
   const tool = tools.find((tool) => tool.name === asked.tool);
@@ -26,7 +32,15 @@ export default function TesterView() {
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
         <h1 className="text-[15px] font-semibold">{words.title}</h1>
-        {found.value && (
+        <nav aria-label={words.title} className="segments">
+          <Link href="/tester" aria-current={isRecorded ? undefined : "page"}>
+            {words.workbench}
+          </Link>
+          <Link href={`/tester${RECORDED}`} aria-current={isRecorded ? "page" : undefined}>
+            {words.recorded}
+          </Link>
+        </nav>
+        {found.value && !isRecorded && (
           <AgentChoice agents={found.value.agents} agent={agent} choose={(name) => setAgent(name)} />
         )}
       </header>
@@ -36,7 +50,12 @@ export default function TesterView() {
             <Failure error={found.error} again={found.again} />
           </div>
         )}
-        {found.value && (
+        {isRecorded && (
+          <Suspense>
+            <RecordedView />
+          </Suspense>
+        )}
+        {found.value && !isRecorded && (
           <>
             <ToolsPanel
               found={found.value.tools}

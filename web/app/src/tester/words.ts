@@ -7,6 +7,8 @@ import type { Fate } from "./model/passages.ts";
 
 const en = {
   title: "Tool-calling tester",
+  workbench: "Workbench",
+  recorded: "Recorded stream",
   agent: "Agent",
   tryAgain: "Try again",
 
@@ -113,6 +115,8 @@ export type TesterWords = typeof en;
 
 const zh: TesterWords = {
   title: "工具调用测试台",
+  workbench: "工作台",
+  recorded: "录制的流",
   agent: "智能体",
   tryAgain: "再试一次",
 

@@ -155,7 +155,8 @@ function Actions({ call }: { call: Readonly<CallBlock> }) {
       </div>
     );
   }
-  if (toolId === undefined || call.status === "preparing") return null;
+  // What is only shown, and runs nowhere, cannot be stopped.
+  if (toolId === undefined || entry.turnId === undefined || call.status === "preparing") return null;
   return (
     <div>
       <button type="button" className="button" onClick={() => void conversation.cancelCall(entry, toolId)}>

@@ -83,21 +83,29 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
 function Answer({ isRunning }: { isRunning: boolean }) {
   const words = useWords();
   const { store } = useEntry();
-  const outline = useOutline(store);
-  const rows = rowsOf(outline);
+  const isEmpty = useOutline(store).length === 0;
   return (
     <article aria-label={words.assistantMessage} aria-busy={isRunning}>
-      <div className={`thread ${isRunning ? "live" : "settled"} ${rows.length === 0 ? "bare" : ""}`}>
-        {rows.map((row) =>
-          row.kind === "block" ? (
-            <BlockView key={row.at} at={row.at} />
-          ) : (
-            <Group key={`group-${row.calls[0]?.at}`} calls={row.calls} />
-          ),
-        )}
-      </div>
-      {!isRunning && rows.length > 0 && <Ending />}
+      <Thread isRunning={isRunning} />
+      {!isRunning && !isEmpty && <Ending />}
     </article>
+  );
+}
+
+/** The blocks of a message beside their line. */
+export function Thread({ isRunning }: { isRunning: boolean }) {
+  const { store } = useEntry();
+  const rows = rowsOf(useOutline(store));
+  return (
+    <div className={`thread ${isRunning ? "live" : "settled"} ${rows.length === 0 ? "bare" : ""}`}>
+      {rows.map((row) =>
+        row.kind === "block" ? (
+          <BlockView key={row.at} at={row.at} />
+        ) : (
+          <Group key={`group-${row.calls[0]?.at}`} calls={row.calls} />
+        ),
+      )}
+    </div>
   );
 }
 

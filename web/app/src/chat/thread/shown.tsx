@@ -1,0 +1,50 @@
+import { type Event, TurnStore } from "@throughline/client";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { Avatar } from "../../avatar/model.ts";
+import { useClient } from "../../session/context.tsx";
+import { ChatProvider, EntryProvider } from "../context.tsx";
+import { Attention } from "../model/attention.ts";
+import { ConversationStore } from "../model/conversation.ts";
+import { Thread } from "./turn.tsx";
+
+interface ShownProps {
+  /** Of a turn, from its first. */
+  events: readonly Event[];
+  /** So many of them have come. */
+  count: number;
+}
+
+/** A message that is only shown: it is in no conversation, nothing of it is asked, and nothing runs. */
+export function Shown({ events, count }: ShownProps) {
+  const client = useClient();
+  const store = useStore(events, count);
+  const chat = useMemo(() => {
+    const [conversation, attention] = [new ConversationStore(client), new Attention()];
+    return { conversation, attention, avatar: new Avatar(client), hold: () => undefined };
+  }, [client]);
+  const entry = useMemo(() => ({ key: "", turnId: undefined, store, said: undefined }), [store]);
+  return (
+    <ChatProvider value={chat}>
+      <EntryProvider value={entry}>
+        <Thread isRunning={count < events.length} />
+      </EntryProvider>
+    </ChatProvider>
+  );
+}
+
+/** Going on adds to the message; going back begins it anew. */
+function useStore(events: readonly Event[], count: number): TurnStore {
+  const taken = useRef(0);
+  const [store, setStore] = useState(() => new TurnStore());
+  useEffect(() => {
+    let into = store;
+    if (count < taken.current) {
+      into = new TurnStore();
+      taken.current = 0;
+      setStore(into);
+    }
+    for (const event of events.slice(taken.current, count)) into.take(event);
+    taken.current = count;
+  }, [events, count, store]);
+  return store;
+}

@@ -1,0 +1,200 @@
+import type { Decoded, Throughline } from "@throughline/client";
+import { FileUp, Play } from "lucide-react";
+import { type DragEvent, lazy, Suspense, useCallback, useMemo, useState } from "react";
+import { Section } from "../chat/card/section.tsx";
+import { size } from "../chat/clock.ts";
+import { language } from "../preferences.ts";
+import { useClient } from "../session/context.tsx";
+import { useAsked } from "./asked.ts";
+import { Controls } from "./controls.tsx";
+import { Failure } from "./failure.tsx";
+import { Panel } from "./panel.tsx";
+import { usePlaying } from "./play.ts";
+import { useRecordedWords } from "./recorded-words.ts";
+import { useTesterWords } from "./words.ts";
+
+const Shown = lazy(async () => ({ default: (await import("../chat/view.tsx")).Shown }));
+
+const APIS = [
+  "openai-chat",
+  "openai-responses",
+  "anthropic",
+  "gemini",
+  "ollama",
+  "cohere",
+  "bedrock-converse",
+  "bedrock-anthropic",
+];
+
+/** A recorded reply of an upstream: what the decoder makes of it, drawn as the chat would have drawn it. R: U3 */
+export default function RecordedView() {
+  const own = useRecordedWords();
+  const client = useClient();
+  const [file, setFile] = useState<File>();
+  const [api, setApi] = useState("");
+  const ask = useCallback((signal: AbortSignal) => decode(client, file, api, signal), [client, file, api]);
+  const { to, value, error } = useAsked(file && ask);
+  const isAnswered = to === ask;
+  const drop = (event: DragEvent): void => {
+    event.preventDefault();
+    setFile(event.dataTransfer.files[0] ?? file);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: a file can be chosen as well
+    <div
+      className="col-span-full grid grid-cols-[minmax(0,1fr)] gap-4"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={drop}
+    >
+      <Panel
+        title={own.recording}
+        side={
+          <label className="flex items-center gap-1.5 text-[12.5px] text-muted">
+            {own.api}
+            <select
+              value={api}
+              onChange={(event) => setApi(event.currentTarget.value)}
+              className="field w-auto py-1"
+            >
+              <option value="">{own.anyApi}</option>
+              {APIS.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+        }
+      >
+        <div className="panel-body">
+          <p className="flex flex-wrap items-center gap-3 text-[13px] text-muted">
+            <label className="button has-[:focus-visible]:outline-2 has-[:focus-visible]:outline-accent">
+              <FileUp aria-hidden size={14} />
+              {own.choose}
+              <input
+                type="file"
+                className="sr-only"
+                onChange={(event) => setFile(event.currentTarget.files?.[0] ?? file)}
+              />
+            </label>
+            {file ? `${file.name} · ${size(file.size)}` : own.how}
+          </p>
+          {isAnswered && error !== undefined && <Failure error={error} />}
+          {isAnswered && error === undefined && value && <Findings decoded={value} />}
+        </div>
+      </Panel>
+      {isAnswered && error === undefined && value && value.pieces.length > 0 && (
+        <Drawn key={`${file?.name}${value.api}${value.bytes}`} decoded={value} />
+      )}
+    </div>
+  );
+}
+
+async function decode(
+  client: Throughline,
+  file: File | undefined,
+  api: string,
+  signal: AbortSignal,
+): Promise<Decoded> {
+  const body = new FormData();
+  if (file) body.append("file", file);
+  const query = { language: language.get(), ...(api === "" ? {} : { api }) };
+  return await client.call("POST /v1/decode", { query, body, signal });
+}
+
+/** What it is, what is wrong with it and where, and what helps. */
+function Findings({ decoded }: { decoded: Decoded }) {
+  const own = useRecordedWords();
+  const words = useTesterWords();
+  const { usage, calls, problems, mistakes } = decoded;
+  const facts = [
+    decoded.api,
+    own.end(decoded.end),
+    decoded.finish,
+    usage && own.usage(usage.input_tokens, usage.output_tokens),
+    own.found(calls.length, problems.length),
+  ];
+  return (
+    <>
+      <p role="status" className="text-[13px]">
+        {facts.filter(Boolean).join(" · ")}
+      </p>
+      {decoded.error && (
+        <p className="rounded-control bg-error-soft px-3 py-2 text-[13px]">{decoded.error}</p>
+      )}
+      {mistakes.map(({ code, what, remedy }) => (
+        <p key={code} className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
+          <code className="font-semibold text-error">{code}</code> {what}
+          <br />
+          <strong>{words.remedy}: </strong>
+          {remedy}
+        </p>
+      ))}
+      {problems.length > 0 && (
+        <ol className="grid max-h-60 gap-2 overflow-auto">
+          {problems.map(({ kind, at, line, message, excerpt }) => (
+            <li key={`${kind}${at}`} className="rounded-control bg-waiting-soft px-3 py-2 text-[12.5px]">
+              <code className="font-semibold text-waiting">{kind}</code> {message}{" "}
+              <span className="text-muted">{own.line(line)}</span>
+              {excerpt && <code className="block text-muted [overflow-wrap:anywhere]">{excerpt}</code>}
+            </li>
+          ))}
+        </ol>
+      )}
+      {calls.length > 0 && (
+        <Section title={own.calls}>
+          <ol className="grid gap-1">
+            {calls.map(({ name, arguments: given, raw }, at) => (
+              <li key={at} className="[overflow-wrap:anywhere]">
+                <code className="font-semibold">{name}</code>{" "}
+                <code className="text-muted">{raw ?? JSON.stringify(given)}</code>
+              </li>
+            ))}
+          </ol>
+        </Section>
+      )}
+    </>
+  );
+}
+
+/** The reply as the chat draws it: all of it, or as it comes. */
+function Drawn({ decoded }: { decoded: Decoded }) {
+  const own = useRecordedWords();
+  const words = useTesterWords();
+  const { pieces } = decoded;
+  const [perSecond, setPerSecond] = useState(20);
+  const after = useCallback((at: number) => Math.min(at + 1, pieces.length), [pieces]);
+  const playing = usePlaying({ length: pieces.length, after, perSecond }, () => true);
+  const at = playing.at ?? pieces.length;
+  const events = useMemo(() => pieces.flatMap(({ events }) => events), [pieces]);
+  const count = pieces.slice(0, at).reduce((sum, { events }) => sum + events.length, 0);
+  return (
+    <Panel
+      title={own.drawn}
+      side={
+        <button
+          type="button"
+          className="button"
+          onClick={playing.at === undefined ? playing.start : playing.end}
+        >
+          {playing.at === undefined && <Play aria-hidden size={13} />}
+          {playing.at === undefined ? words.play : own.whole}
+        </button>
+      }
+    >
+      <div className="panel-body">
+        {playing.at !== undefined && (
+          <Controls
+            playing={playing}
+            perSecond={perSecond}
+            setPerSecond={setPerSecond}
+            isOver={at >= pieces.length}
+            said={own.line(pieces[at - 1]?.line ?? 0)}
+          />
+        )}
+        {decoded.pieces_cut && <p className="text-[13px] text-muted">{own.cut}</p>}
+        <Suspense>
+          <Shown events={events} count={count} />
+        </Suspense>
+      </div>
+    </Panel>
+  );
+}
