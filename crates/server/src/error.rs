@@ -261,6 +261,13 @@ impl From<throughline::Error> for ApiError {
                     .remedy(format!("take it back (DELETE /v1/remembered/{number}), and answer again"))
                     .with("number", number)
             }
+            E::Prompt(error) => {
+                let refused = Self::bad_request("unusable_prompt", message).param("prompt");
+                match error.help {
+                    Some(help) => refused.remedy(help),
+                    None => refused,
+                }
+            }
             // What the configuration lacks is nothing that the request can mend.
             E::MissingKey { .. } => Self::unavailable("upstream_without_key", message, 60),
             error => Self::internal(error),

@@ -272,6 +272,20 @@ impl Throughline {
         })
     }
 
+    /// The same of an agent that need not be known here: one that is being written. Nothing of it is kept. R: U4
+    ///
+    /// # Errors
+    /// Its prompt cannot be rendered.
+    pub fn offer_of(
+        &self,
+        agent: &Agent,
+        user: &Option<String>,
+        mode: Option<Mode>,
+        protocol: Option<Protocol>,
+    ) -> Result<Offer, Error> {
+        agent.offer(&self.tools_of(user), &self.plan().user, mode, protocol)
+    }
+
     /// Takes a configuration in place of the one before. Turns that are running go on with what they began with; sources
     /// whose settings are the same are left alone. What the program said with [`Builder`] stays on top.
     ///

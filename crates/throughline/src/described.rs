@@ -212,14 +212,32 @@ impl From<&Inspection> for InspectionDescription {
     }
 }
 
-impl From<&Request> for RequestDescription {
-    fn from(request: &Request) -> Self {
-        let (outlook, rule, why) = match &request.outlook {
+/// What would become of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OutlookDescription {
+    /// `runs`, `asks`, `denied` or `not_started`.
+    pub outlook: &'static str,
+    /// The rule that decides.
+    pub rule: Option<String>,
+    /// Why it would not run.
+    pub why: Option<String>,
+}
+
+impl From<&Outlook> for OutlookDescription {
+    fn from(outlook: &Outlook) -> Self {
+        let (outlook, rule, why) = match outlook {
             Outlook::Runs { rule } => ("runs", Some(rule), None),
             Outlook::Asks { rule } => ("asks", Some(rule), None),
             Outlook::Denied { rule, reason } => ("denied", Some(rule), Some(reason)),
             Outlook::NotStarted { why } => ("not_started", None, Some(why)),
         };
+        Self { outlook, rule: rule.cloned(), why: why.cloned() }
+    }
+}
+
+impl From<&Request> for RequestDescription {
+    fn from(request: &Request) -> Self {
+        let OutlookDescription { outlook, rule, why } = OutlookDescription::from(&request.outlook);
         Self {
             format: request.format,
             leaked: request.origin == Origin::Leaked,
@@ -227,8 +245,8 @@ impl From<&Request> for RequestDescription {
             tool: request.tool.clone(),
             arguments: request.arguments.clone(),
             outlook,
-            rule: rule.cloned(),
-            why: why.cloned(),
+            rule,
+            why,
             line: request.line,
             column: request.column,
             start: request.span.start,

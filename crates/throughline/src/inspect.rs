@@ -136,6 +136,11 @@ pub fn inspect(text: &str, reading: Reading, asked: Asked<'_>) -> Inspection {
     inspection
 }
 
+/// What would become of one call: the answer of [`inspect`] without a text around it. Runs nothing. R: A1, U4
+pub fn foresee(tool: &ToolName, arguments: Value, asked: Asked<'_>) -> Outlook {
+    outlook(tool.as_str(), Some(tool), Ok(&Arguments::from_value(arguments)), asked)
+}
+
 impl Inspection {
     fn read(
         &mut self,

@@ -44,6 +44,12 @@ impl Throughline {
         agent_from_settings(name, settings, &by_name.collect())
     }
 
+    /// What holds for an agent that says nothing: every field that has a default, with the bounds that this application has
+    /// for all agents. R: U4
+    pub fn agent_defaults(&self) -> Value {
+        Agent::default_settings(self.plan().limits)
+    }
+
     /// Turns of this user that begin from now on may name this agent. One that the user had under the name is replaced.
     pub fn set_agent(&self, user: Option<String>, agent: Agent) {
         self.inner.own_agents.write().entry(user).or_default().insert(agent.name.clone(), Arc::new(agent));

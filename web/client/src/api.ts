@@ -9,6 +9,33 @@ export type AgentDetail = AgentInfo & {
   settings: AgentSettings;
 };
 
+/** A field of `AgentSettings`. */
+export interface AgentField {
+  /** Of a choice: all that may be said. */
+  choices?: string[];
+  /** What holds where nothing is said; absent = nothing does, or the model decides. */
+  default?: unknown;
+  /** What it does, and what it means if it is empty, off or 0. */
+  help: string;
+  /** `model`, `lines` (a list of texts), `text`, `switch`, `number`, `choice` or `json` (an object). */
+  kind: string;
+  /** What people call it. */
+  label: string;
+  /** Where it is. */
+  path: string;
+  /** Of a number: `ms`, `bytes` or `tokens`; absent = it counts something. */
+  unit?: string | null;
+}
+
+/** The fields of an agent. */
+export interface AgentFields {
+  /**
+   * In the order of a form. `policy` and `tool_call.tool_toggles` are no single values and have no field
+   * here.
+   */
+  parts: PartInfo[];
+}
+
 /** An agent in short. */
 export interface AgentInfo {
   /** Why it cannot be used now. */
@@ -33,6 +60,17 @@ export interface AgentInfo {
   version?: number | null;
 }
 
+/** What settings would come to. */
+export interface AgentPreview {
+  call?: CallOutlook | null;
+  /** What the model would be told, in each way of telling it: natively, and in every text protocol. */
+  prompts: PromptPreview[];
+  /** As they would be saved: defaults included. */
+  settings: AgentSettings;
+  /** The tools as the agent would find them. */
+  tools: Tools;
+}
+
 /**
  * What `[agents.NAME]` of the configuration may say, as JSON: the same fields, checks and messages. See
  * docs/configuration.md for each of them.
@@ -52,6 +90,8 @@ export interface AgentSettings {
   mode?: "auto" | "native" | "text" | null;
   /** `upstream/model`, at an upstream that there is. */
   model: string;
+  /** What becomes of a turn whose process died, when another takes it over: `continue` or `end`. */
+  on_interrupted?: "continue" | "end" | null;
   /** What may run unasked, and what may not run at all; the first rule that fits decides. */
   policy?: unknown[];
   /** Template of the system prompt. */
@@ -165,6 +205,16 @@ export interface CallInfo {
   tool_name: string;
   /** In which turn. */
   turn_id: string;
+}
+
+/** What would become of a call. */
+export interface CallOutlook {
+  /** `runs`, `asks`, `denied` or `not_started`. */
+  outlook: string;
+  /** The rule that decides: `rule:2 allow files.*` is the second of the policy. */
+  rule?: string | null;
+  /** Why it would not run. */
+  why?: string | null;
 }
 
 /** How a call ended that a client was asked to run. */
@@ -428,6 +478,14 @@ export interface ErrorContent {
   type: string;
   /** What else programs should know. */
   [name: string]: unknown;
+}
+
+/** A call that nobody has made. */
+export interface ExampleCall {
+  /** What it would be given. */
+  arguments?: Record<string, unknown>;
+  /** `group.method`. */
+  tool: string;
 }
 
 /** One item of a turn's log. Ignore types and fields that you do not know. */
@@ -1058,6 +1116,18 @@ export interface ParsedWarning {
   message: string;
 }
 
+/** Fields that belong together. */
+export interface PartInfo {
+  /** Its fields. */
+  fields: AgentField[];
+  /** What holds for all of its fields. */
+  help?: string;
+  /** What people call it. */
+  label: string;
+  /** A stable word. */
+  name: string;
+}
+
 /** What is known of a key, without its secret. */
 export interface Pass {
   /** Milliseconds since 1970, as all times here. */
@@ -1084,6 +1154,13 @@ export interface PastMessage {
   content: string;
   /** Who said it. */
   role: Role;
+}
+
+/** Settings that are not saved. */
+export interface PreviewAgent {
+  call?: ExampleCall | null;
+  /** What the agent would be. */
+  settings: AgentSettings;
 }
 
 /** What an agent is told in one way of telling it. */
@@ -2489,6 +2566,15 @@ export interface Operations {
     /** It does */
     response: Health;
   };
+  /** List the fields of an agent, for a form: what each does, and what holds here where nothing is said. */
+  "GET /v1/agent-fields": {
+    query?: {
+      /** A tag such as `en` or `zh-CN`; English for languages that there are no words in, or absent. */
+      language?: string;
+    };
+    /** All of them */
+    response: AgentFields;
+  };
   /** List agents: those of the configuration first, each by name. */
   "GET /v1/agents": {
     /** All of them */
@@ -2537,6 +2623,21 @@ export interface Operations {
     body: DuplicateAgent;
     /** The copy is there */
     response: AgentDetail;
+  };
+  /**
+   * See what settings of an agent would come to, checked as if they were saved.
+   *
+   * Nothing is saved, and nothing runs. Rules are those of a turn, with what you have said before and always
+   * holds.
+   */
+  "POST /v1/agents/{agent}/preview": {
+    path: {
+      /** Its name */
+      agent: string;
+    };
+    body: PreviewAgent;
+    /** What they would come to */
+    response: AgentPreview;
   };
   /** What an agent would be told now, and what it costs in tokens. */
   "GET /v1/agents/{agent}/prompt": {

@@ -116,6 +116,9 @@ pub struct AgentSettings {
     /// What becomes of a message in mid-turn: `next_step` or `after_turn`.
     #[schema(required = false)]
     steering: String,
+    /// What becomes of a turn whose process died, when another takes it over: `continue` or `end`.
+    #[schema(required = false)]
+    on_interrupted: String,
     /// Bounds that differ from those of all agents.
     #[schema(required = false, value_type = Object)]
     limits: Value,
@@ -214,7 +217,7 @@ pub struct PromptQuery {
 }
 
 /// The same mistake as in the file, at the field of the request.
-fn refused(error: FieldError) -> ApiError {
+pub(super) fn refused(error: FieldError) -> ApiError {
     let path = match error.path.as_str() {
         "" => SETTINGS.to_owned(),
         "name" => "name".to_owned(),
@@ -320,7 +323,12 @@ async fn get(
     find(&state, &principal, &name).await.map(axum::Json)
 }
 
-async fn find(state: &AppState, principal: &Principal, name: &str) -> Result<AgentDetail, ApiError> {
+/// An agent of the configuration or of this user, be it one that cannot be used; 404 else.
+pub(super) async fn find(
+    state: &AppState,
+    principal: &Principal,
+    name: &str,
+) -> Result<AgentDetail, ApiError> {
     if let Some(agent) = of_file(state, name) {
         let settings = agent.to_settings();
         let info = info(name, &settings, default_name(state).as_deref());

@@ -1,5 +1,7 @@
 //! The own API, one file a resource.
 
+mod agent_fields;
+mod agent_preview;
 pub mod agents;
 pub mod approvals;
 pub mod calls;
@@ -32,6 +34,8 @@ use utoipa_axum::router::OpenApiRouter;
 pub fn routes() -> OpenApiRouter<AppState> {
     let routes = OpenApiRouter::new()
         .merge(agents::routes())
+        .merge(agent_fields::routes())
+        .merge(agent_preview::routes())
         .merge(conversations::routes())
         .merge(approvals::routes())
         .merge(calls::routes())

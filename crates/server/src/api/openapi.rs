@@ -118,7 +118,7 @@ fn name_each(document: &mut Value) {
 
 /// What the handlers take, where the types that they are written with say less: the place of a schema, and what is true of
 /// it besides.
-const NARROWER: [(&str, &str); 18] = [
+const NARROWER: [(&str, &str); 19] = [
     ("/components/schemas/Approve/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
     (
         "/components/schemas/Approve/properties/remember",
@@ -137,6 +137,7 @@ const NARROWER: [(&str, &str); 18] = [
         "/components/schemas/AgentSettings/properties/steering",
         r#"{"enum": ["next_step", "after_turn", null]}"#,
     ),
+    ("/components/schemas/AgentSettings/properties/on_interrupted", r#"{"enum": ["continue", "end", null]}"#),
     ("/components/schemas/KeyWanted/properties/name", r#"{"minLength": 1, "maxLength": 200}"#),
     ("/components/schemas/ParseText/properties/protocol", r#"{"enum": ["vcp", "xml", null]}"#),
     (

@@ -17,7 +17,7 @@ use throughline::config::{Mode, Protocol};
 use throughline::described::{InspectionDescription, PromptDescription, ToolDescription};
 use throughline::inspect::{self, Asked, Reading};
 use throughline::memory::MemoryError;
-use throughline::{Consent, HandCall, HandRefused, Remembered};
+use throughline::{Agent, Consent, HandCall, HandRefused, Offer, Remembered, Throughline};
 use throughline_engine::closest_names;
 use throughline_tools::{AgentCallable, Verdict, Withheld};
 use throughline_wire::{Outcome, ToolName};
@@ -163,16 +163,22 @@ async fn list(
     }
     let user = Some(principal.user);
     let offer = state.app.offer_to(&user, query.agent.as_deref(), None, None)?;
+    let agent = state.app.agent_for(query.agent.as_deref(), &user)?;
+    Ok(axum::Json(as_found(&state.app, &user, &agent, &offer)))
+}
+
+/// The tools as an agent finds them.
+pub(super) fn as_found(app: &Throughline, user: &Option<String>, agent: &Agent, offer: &Offer) -> Tools {
     let mut sources: BTreeMap<String, SourceInfo> = BTreeMap::new();
     let source = |name: &str| SourceInfo { name: name.to_owned(), tools: 0, faults: Vec::new() };
     for found in &offer.found {
         let name = &found.tool.spec().source;
         sources.entry(name.clone()).or_insert_with(|| source(name)).tools += 1;
     }
-    for name in state.app.toolbox().sources() {
+    for name in app.toolbox().sources() {
         sources.entry(name.clone()).or_insert_with(|| source(&name));
     }
-    for fault in state.app.faults() {
+    for fault in app.faults() {
         let of = sources.entry(fault.source.clone()).or_insert_with(|| source(&fault.source));
         of.faults.push(FaultInfo {
             tool: fault.tool.map(|tool| tool.as_str().to_owned()),
@@ -180,10 +186,9 @@ async fn list(
             remedy: fault.remedy,
         });
     }
-    let agent = state.app.agent_for(query.agent.as_deref(), &user)?;
-    let registry = state.app.tools_of(&user);
+    let registry = app.tools_of(user);
     let unknown = registry.unknown_toggles(&agent.tool_call.toggles);
-    Ok(axum::Json(Tools {
+    Tools {
         tools: offer
             .found
             .iter()
@@ -191,7 +196,7 @@ async fn list(
             .collect(),
         sources: sources.into_values().collect(),
         unknown_toggles: unknown.into_iter().map(str::to_owned).collect(),
-    }))
+    }
 }
 
 /// One tool with its definition.
@@ -242,7 +247,7 @@ pub struct CallTool {
     pub confirm: bool,
 }
 
-fn no_arguments() -> Value {
+pub(super) fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
@@ -327,7 +332,7 @@ async fn call(
 }
 
 /// What the user has said before and always holds. What cannot be read is refused and named: it may be a denial.
-async fn remembered(state: &AppState, principal: &Principal) -> Result<Vec<Remembered>, ApiError> {
+pub(super) async fn remembered(state: &AppState, principal: &Principal) -> Result<Vec<Remembered>, ApiError> {
     let rows = state.catalog.remembered(&principal.user, None).await?;
     let kept: Result<Vec<_>, MemoryError> = rows.into_iter().map(kept).collect();
     Ok(kept.map_err(throughline::Error::from)?.into_iter().map(|kept| kept.answer).collect())
@@ -468,6 +473,10 @@ pub(super) fn mode_and_protocol(
     Ok((mode.or(protocol.map(|_| Mode::Text)), protocol))
 }
 
+/// Every way of telling tools: natively, and in each text protocol.
+pub(super) const WAYS: [(Mode, Option<Protocol>); 3] =
+    [(Mode::Native, None), (Mode::Text, Some(Protocol::Vcp)), (Mode::Text, Some(Protocol::Xml))];
+
 /// What the tools of an agent look like and cost in each way of telling them: native, and every text protocol.
 #[utoipa::path(get, path = "/v1/prompts", tag = "tools", params(ToolsQuery), responses(
     (status = 200, description = "One for each way", body = Listed<PromptPreview>),
@@ -483,9 +492,8 @@ async fn prompts(
         usable(&state, &principal, agent).await?;
     }
     let user = Some(principal.user);
-    let ways = [(Mode::Native, None), (Mode::Text, Some(Protocol::Vcp)), (Mode::Text, Some(Protocol::Xml))];
-    let mut previews = Vec::with_capacity(ways.len());
-    for (mode, protocol) in ways {
+    let mut previews = Vec::with_capacity(WAYS.len());
+    for (mode, protocol) in WAYS {
         let offer = state.app.offer_to(&user, query.agent.as_deref(), Some(mode), protocol)?;
         previews.push(PromptDescription::from(&offer).into());
     }

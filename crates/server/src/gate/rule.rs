@@ -55,6 +55,7 @@ const RULES: &[Rule] = &[
     rule("/docs", OPEN, ADMIN),
     rule("/v1/docs", OPEN, ADMIN),
     rule("/v1/openapi.json", OPEN, ADMIN),
+    rule("/v1/agent-fields", CHAT, ADMIN),
     rule("/v1/agents", CHAT, CHAT),
     rule("/v1/calls", CHAT, CHAT),
     rule("/v1/chat/completions", CHAT, CHAT),

@@ -225,3 +225,143 @@ async fn an_agent_of_a_user_is_there_after_a_restart_on_every_surface_and_for_no
         Some("You are researcher.")
     );
 }
+
+// R: U4, X5, L3
+#[tokio::test]
+async fn settings_that_are_not_saved_are_shown_as_what_they_would_come_to() {
+    let server = server().await;
+    post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
+    let unsaved = settings(json!({
+        "prompt": "I am {{ agent }}.\n{{ tools }}",
+        "tool_call": {"enabled": true, "tool_toggles": {"test.note": false, "gone": true}},
+    }));
+    let seen = post(&server, "/v1/agents/a/preview", json!({"settings": unsaved})).await;
+    assert_eq!(seen["settings"]["prompt"], "I am {{ agent }}.\n{{ tools }}");
+    assert_eq!(seen["settings"]["tool_call"]["max_iterations"], 5, "defaults are said");
+    let ways = seen["prompts"].as_array().unwrap();
+    let names: Vec<String> = ways.iter().map(|way| format!("{} {}", way["mode"], way["protocol"])).collect();
+    assert_eq!(names, ["\"native\" null", "\"text\" \"vcp\"", "\"text\" \"xml\""]);
+    for way in ways {
+        assert!(way["prompt"].as_str().unwrap().starts_with("I am a."), "{way}");
+        assert!(!way["tools_text"].as_str().unwrap().contains("test_note"), "{way}");
+    }
+    assert!(ways[1]["prompt"].as_str().unwrap().contains("test_echo"), "{}", ways[1]);
+    let tools = seen["tools"]["tools"].as_array().unwrap();
+    let note = tools.iter().find(|tool| tool["name"] == "test.note").unwrap();
+    assert!(note["why_not"].as_str().unwrap().contains("switched off"), "{note}");
+    assert_eq!(seen["tools"]["unknown_toggles"], json!(["gone"]));
+    assert_eq!(seen["call"], Value::Null, "nobody has asked about one");
+    // Nothing of it was saved.
+    assert_eq!(get(&server, "/v1/agents/a").await["settings"]["prompt"], "You are {{ agent }}.");
+
+    // One of the configuration can be tried out, too; a mistake is told as saving would tell it.
+    let copy = get(&server, "/v1/agents/default").await["settings"].clone();
+    assert_eq!(
+        post(&server, "/v1/agents/default/preview", json!({"settings": copy})).await["call"],
+        Value::Null
+    );
+    let endless = "{% for i in range(9999) %}{% for j in range(9999) %}.{% endfor %}{% endfor %}";
+    for (more, param) in [
+        (json!({"model": "tset/m"}), "settings.model"),
+        (json!({"policy": [{"decide": "maybe"}]}), "settings.policy[0].decide"),
+        (json!({"prompt": endless}), "settings.prompt"),
+    ] {
+        let body = json!({"settings": settings(more)});
+        let said = refused(&server, Method::POST, "/v1/agents/a/preview", Some(body)).await;
+        assert_eq!((said.0, said.2.as_str()), (400, param));
+    }
+    let body = json!({"settings": settings(json!({}))});
+    assert_eq!(refused(&server, Method::POST, "/v1/agents/nobody/preview", Some(body)).await.0, 404);
+}
+
+// R: U4, A1
+#[tokio::test]
+async fn the_rule_that_would_decide_about_a_call_is_named() {
+    let server = server().await;
+    post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
+    let policy = json!([
+        {"decide": "deny", "tool": "test.echo", "arguments": {"text": {"starts_with": "no"}}, "reason": "Not that."},
+        {"decide": "ask", "tool": "test"},
+    ]);
+    let fate = async |more: Value, call: Value| -> [Value; 3] {
+        let body = json!({"settings": settings(more), "call": call});
+        let call = post(&server, "/v1/agents/a/preview", body).await["call"].clone();
+        ["outlook", "rule", "why"].map(|part| call[part].clone())
+    };
+    let rules = || json!({"policy": policy});
+    let echo = |text: &str| json!({"tool": "test.echo", "arguments": {"text": text}});
+    let said = [json!("denied"), json!("rule:1 deny test.echo text starts with no"), json!("Not that.")];
+    assert_eq!(fate(rules(), echo("nothing")).await, said);
+    assert_eq!(fate(rules(), echo("yes")).await, [json!("asks"), json!("rule:2 ask test"), Value::Null]);
+    let [outlook, rule, _] = fate(json!({}), echo("nothing")).await;
+    assert_eq!((outlook, rule), (json!("runs"), json!("effect:pure")), "without rules its effect decides");
+    let [outlook, _, why] = fate(rules(), json!({"tool": "test.echo"})).await;
+    assert_eq!(outlook, "not_started");
+    assert!(why.as_str().unwrap().contains("do not fit"), "{why}");
+    let off = json!({"policy": policy, "tool_call": {"enabled": false}});
+    let [outlook, _, why] = fate(off, echo("yes")).await;
+    assert_eq!(outlook, "not_started");
+    assert!(why.as_str().unwrap().contains("not offered"), "{why}");
+    let [outlook, _, why] = fate(rules(), json!({"tool": "test.eco"})).await;
+    assert_eq!(outlook, "not_started");
+    assert!(why.as_str().unwrap().contains("test_echo"), "{why}");
+}
+
+/// Where each value of settings is.
+fn leaves(settings: &Value, at: &str, paths: &mut Vec<String>) {
+    match settings.as_object() {
+        Some(members) if !members.is_empty() => {
+            for (name, value) in members {
+                leaves(value, &if at.is_empty() { name.clone() } else { format!("{at}.{name}") }, paths);
+            }
+        }
+        _ => paths.push(at.to_owned()),
+    }
+}
+
+// R: U4
+#[tokio::test]
+async fn every_field_of_an_agent_is_described() {
+    let server = server().await;
+    let mut described: Vec<String> = ["policy", "tool_call.tool_toggles"].map(str::to_owned).to_vec();
+    let fields = async |query: &str| -> Vec<Value> {
+        let said = get(&server, &format!("/v1/agent-fields{query}")).await;
+        let parts = said["parts"].as_array().unwrap().clone();
+        parts.iter().flat_map(|part| part["fields"].as_array().unwrap().clone()).collect()
+    };
+    let (english, chinese) = (fields("").await, fields("?language=zh-CN").await);
+    described.extend(english.iter().map(|field| field["path"].as_str().unwrap().to_owned()));
+    described.sort();
+    let mut all = Vec::new();
+    leaves(&server.state.app.agent_defaults(), "", &mut all);
+    all.sort();
+    assert_eq!(described, all, "a field without a row in api/agent_fields.rs, or a row without a field");
+    for (english, chinese) in english.iter().zip(&chinese) {
+        assert_eq!(english["path"], chinese["path"]);
+        assert_ne!(english["help"], chinese["help"], "{english}");
+    }
+    let field = |path: &str| english.iter().find(|field| field["path"] == path).unwrap().clone();
+    let calls = field("limits.calls_per_turn_max");
+    assert_eq!((&calls["kind"], &calls["default"]), (&json!("number"), &json!(256)), "as the server has it");
+    assert_eq!(field("tool_call.timeout_ms")["unit"], "ms");
+    assert_eq!(field("model")["default"], Value::Null);
+
+    // Whatever a choice offers can be said, and nothing else.
+    post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
+    let says = async |path: &str, value: Value| -> u16 {
+        let mut said = settings(json!({}));
+        match path.split_once('.') {
+            Some((part, name)) => said[part][name] = value,
+            None => said[path] = value,
+        }
+        ask(&server, Method::POST, "/v1/agents/a/preview", Some(json!({"settings": said}))).await.0
+    };
+    for field in english.iter().filter(|field| field["kind"] == "choice") {
+        let path = field["path"].as_str().unwrap();
+        for choice in field["choices"].as_array().unwrap() {
+            assert_eq!(says(path, choice.clone()).await, 200, "{path} = {choice}");
+        }
+        assert!(field["choices"].as_array().unwrap().contains(&field["default"]), "{path}");
+        assert_eq!(says(path, json!("otherwise")).await, 400, "{path}");
+    }
+}

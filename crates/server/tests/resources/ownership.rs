@@ -135,6 +135,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/v1/openapi.json", Everybodys),
         ("GET", "/metrics", Everybodys),
         ("POST", "/v1/telemetry/frames", Everybodys),
+        ("GET", "/v1/agent-fields", Everybodys),
         ("GET", "/v1/upstreams", Everybodys),
         ("GET", "/v1/upstreams/known", Elsewhere("crates/server/tests/connecting.rs")),
         ("POST", "/v1/upstreams/{upstream}/connect", Elsewhere("crates/server/tests/connecting.rs")),
@@ -185,6 +186,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/v1/agents/{agent}", plain("/v1/agents/{agent}")),
         ("GET", "/v1/agents/{agent}/prompt", plain("/v1/agents/{agent}/prompt")),
         ("GET", "/v1/agents/{agent}/tools", plain("/v1/agents/{agent}/tools")),
+        ("POST", "/v1/agents/{agent}/preview", with("/v1/agents/{agent}/preview", settings.clone())),
         ("PUT", "/v1/agents/{agent}", with("/v1/agents/{agent}", settings)),
         (
             "POST",

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use throughline_engine::{Execution, StartRule};
+use throughline_engine::{Execution, StartRule, TurnLimits};
 use throughline_tools::Toggle;
 
 /// Longest name of an agent, in characters.
@@ -287,8 +287,24 @@ impl Agent {
             "policy": self.policy,
             "guard": self.guard,
             "steering": self.steering,
+            "on_interrupted": self.on_interrupted,
             "limits": limits(self.limits),
         })
+    }
+
+    /// What holds for an agent that says nothing, where these bounds hold for all: every field that has a default. R: U4
+    pub(crate) fn default_settings(limits: TurnLimits) -> Value {
+        let mut silent = Agent::new("", Vec::new());
+        // An agent that is written has tools only if it says so.
+        silent.tool_call.tools = Toggle::Off;
+        let mut settings = silent.to_settings();
+        let mut limits = json!(limits);
+        if let Value::Object(limits) = &mut limits {
+            // `tool_call.max_iterations` says it.
+            limits.remove("iterations_max");
+        }
+        settings["limits"] = limits;
+        settings
     }
 }
 
@@ -400,7 +416,7 @@ mod tests {
                 {"decide": "allow", "effect": ["write"], "source": "mcp:*"},
             ],
             "guard": {"note_after": 2, "ask_after": 0, "stop_after": 5, "period_max": 3},
-            "steering": "after_turn", "limits": {"calls_per_turn_max": 3},
+            "steering": "after_turn", "on_interrupted": "end", "limits": {"calls_per_turn_max": 3},
         });
         let agent = read(settings).unwrap();
         assert_eq!(agent.tool_call.max_iterations, 9);
@@ -412,9 +428,28 @@ mod tests {
         assert_eq!(said["model"], "mine/a/b");
         assert_eq!(said["fallback"], json!(["demo"]));
         assert_eq!(said["limits"], json!({"calls_per_turn_max": 3}));
+        assert_eq!(said["on_interrupted"], "end");
         // Nothing said = the defaults, and those say themselves as well.
         let plain = read(json!({"model": "demo", "prompt": null})).unwrap().to_settings();
         assert_eq!(read(plain.clone()).unwrap().to_settings(), plain);
         assert_eq!(plain["tool_call"]["enabled"], false);
+    }
+
+    // R: U4
+    #[test]
+    fn the_defaults_are_those_of_an_agent_that_says_nothing() {
+        let defaults = Agent::default_settings(TurnLimits { calls_per_turn_max: 7, ..TurnLimits::default() });
+        let silent = read(json!({"model": "demo"})).unwrap().to_settings();
+        for (field, value) in silent.as_object().unwrap() {
+            match field.as_str() {
+                // The one field that has none.
+                "model" => assert_eq!(defaults[field], Value::Null),
+                "limits" => assert_eq!(defaults[field]["calls_per_turn_max"], 7),
+                _ => assert_eq!(defaults[field], *value, "{field}"),
+            }
+        }
+        let mut said = defaults;
+        said["model"] = json!("demo");
+        read(said).expect("whatever has a default can be said");
     }
 }

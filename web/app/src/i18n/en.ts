@@ -11,6 +11,7 @@ export const en = {
   navigation: "Views",
   chat: "Chat",
   tester: "Try tools",
+  agents: "Agents",
   history: "Tool calls",
   metrics: "Metrics",
   loading: "Loading…",

@@ -8,6 +8,7 @@ export const zh: Words = {
   navigation: "视图",
   chat: "对话",
   tester: "试用工具",
+  agents: "智能体",
   history: "工具调用",
   metrics: "指标",
   loading: "正在加载…",

@@ -1,4 +1,4 @@
-import { Activity, FlaskConical, History, type LucideIcon, MessageSquare } from "lucide-react";
+import { Activity, Bot, FlaskConical, History, type LucideIcon, MessageSquare } from "lucide-react";
 import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 import type { Words } from "../i18n/words.ts";
 
@@ -28,6 +28,13 @@ export const ROUTES: readonly Route[] = [
     label: (words) => words.tester,
     icon: FlaskConical,
     view: lazy(() => import("../tester/view.tsx")),
+  },
+  {
+    path: "/agents",
+    shows: (path) => path === "/agents",
+    label: (words) => words.agents,
+    icon: Bot,
+    view: lazy(() => import("../agents/view.tsx")),
   },
   {
     path: "/history",

@@ -9,12 +9,12 @@ import { testerAddress } from "./address.ts";
 import { useAsked } from "./asked.ts";
 import { Controls, Slider } from "./controls.tsx";
 import { Failure } from "./failure.tsx";
+import { LOOKS } from "./looks.ts";
 import { exampleReply } from "./model/example.ts";
 import { afterPiece, type Fate, fateOf, warningsOf } from "./model/passages.ts";
 import { Panel } from "./panel.tsx";
 import { Passages } from "./passages.tsx";
 import { usePlaying } from "./play.ts";
-import { LOOKS } from "./run.tsx";
 import { useTesterWords } from "./words.ts";
 
 type Protocol = "any" | "vcp" | "xml";

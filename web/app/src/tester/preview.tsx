@@ -1,5 +1,5 @@
 import type { Listed_PromptPreview, ToolInfo } from "@throughline/client";
-import { useCallback, useState } from "react";
+import { type ReactNode, useCallback, useState } from "react";
 import { useClient } from "../session/context.tsx";
 import { CopyButton } from "../ui/copy.tsx";
 import { useAsked } from "./asked.ts";
@@ -7,7 +7,7 @@ import { Failure } from "./failure.tsx";
 import { Panel } from "./panel.tsx";
 import { type TesterWords, useTesterWords } from "./words.ts";
 
-type Way = Listed_PromptPreview["items"][number];
+export type Way = Listed_PromptPreview["items"][number];
 
 /** What `{{ tools }}` stands for, in every way of telling it, and what it costs. */
 export function PreviewPanel({ agent, tools }: { agent: string | undefined; tools: readonly ToolInfo[] }) {
@@ -19,14 +19,39 @@ export function PreviewPanel({ agent, tools }: { agent: string | undefined; tool
     [client, agent],
   );
   const { value, error, again } = useAsked(ask);
-  const [chosen, choose] = useState<string>();
   const ways = value?.items ?? [];
-  // Text first: there the tools are something to read.
-  const way = ways.find((way) => keyOf(way) === chosen) ?? ways.find((way) => way.protocol) ?? ways[0];
-  const text = way && textOf(way, tools);
+  return (
+    <WaysPanel
+      title={words.preview}
+      ways={ways}
+      // Text first: there the tools are something to read.
+      first={ways.find((way) => way.protocol)}
+      textOf={(way) => (way.protocol ? way.tools_text : definitionsOf(way, tools))}
+    >
+      {error !== undefined && <Failure error={error} again={again} />}
+    </WaysPanel>
+  );
+}
+
+interface WaysProps {
+  title: string;
+  ways: readonly Way[];
+  /** Which is shown until another one is chosen. */
+  first: Way | undefined;
+  textOf(way: Way): string;
+  /** What is to be said above all of them. */
+  children: ReactNode;
+}
+
+/** Every way of telling tools, one at a time: its text, and what it costs. */
+export function WaysPanel({ title, ways, first, textOf, children }: WaysProps) {
+  const words = useTesterWords();
+  const [chosen, choose] = useState<string>();
+  const way = ways.find((way) => keyOf(way) === chosen) ?? first ?? ways[0];
+  const text = way && textOf(way);
   return (
     <Panel
-      title={words.preview}
+      title={title}
       badge={
         way && (
           <span className="pill" data-look="running">
@@ -56,7 +81,7 @@ export function PreviewPanel({ agent, tools }: { agent: string | undefined; tool
       }
     >
       <div className="panel-body">
-        {error !== undefined && <Failure error={error} again={again} />}
+        {children}
         {way && <Costs way={way} />}
         {way && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
@@ -93,8 +118,7 @@ function labelOf(way: Way, words: TesterWords): string {
 }
 
 /** Natively the tools are no text: then their definitions, by the names that the model knows. */
-function textOf(way: Way, tools: readonly ToolInfo[]): string {
-  if (way.protocol) return way.tools_text;
+export function definitionsOf(way: Way, tools: readonly ToolInfo[]): string {
   const told = new Set(way.tools);
   const definitions = tools
     .filter(({ name, wire_name }) => told.has(name) || told.has(wire_name))

@@ -6,6 +6,7 @@ import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { Failure } from "./failure.tsx";
 import { Fields } from "./fields.tsx";
+import { LOOKS } from "./looks.ts";
 import { argumentsOf, type Flaws, objectDraft, objectFrom } from "./model/draft.ts";
 import { formOf } from "./model/fields.ts";
 import { useOutlook } from "./outlook.ts";
@@ -265,14 +266,6 @@ function Outlook({
     </span>
   );
 }
-
-export const LOOKS = {
-  runs: "good",
-  asks: "waiting",
-  denied: "bad",
-  not_started: "bad",
-  arriving: "running",
-} as const;
 
 function Agree({ why, agree, cancel }: { why: ApiError; agree(): void; cancel(): void }) {
   const words = useTesterWords();

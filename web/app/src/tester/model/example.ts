@@ -9,12 +9,17 @@ export function exampleReply(
   before: string,
   behind: string,
 ): string {
-  const given = formOf(tool.parameters).fields.filter(([, field]) => field.isRequired);
   const lines = [
     ["tool_name", tool.wire_name] as const,
-    ...given.map(([name, field]) => [name, asText(exampleOf(field))] as const),
+    ...Object.entries(exampleArguments(tool)).map(([name, value]) => [name, asText(value)] as const),
   ].map(([name, value]) => `${name}:「始」${value}「末」`);
   return `${before}\n\n<<<[TOOL_REQUEST]>>>\n${lines.join(",\n")}\n<<<[END_TOOL_REQUEST]>>>\n\n${behind}\n`;
+}
+
+/** Arguments that must be given, so that they fit as far as types go. */
+export function exampleArguments(tool: Pick<ToolInfo, "parameters">): Record<string, unknown> {
+  const given = formOf(tool.parameters).fields.filter(([, field]) => field.isRequired);
+  return Object.fromEntries(given.map(([name, field]) => [name, exampleOf(field)]));
 }
 
 function asText(value: unknown): string {

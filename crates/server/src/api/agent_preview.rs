@@ -1,0 +1,128 @@
+//! What settings of an agent would come to, before they are saved: what the model would be told, which tools it would be
+//! offered, and what would become of a call. Keeps nothing, runs nothing. // R: U4, X5, A1
+
+use super::agents::{AgentSettings, find, refused};
+use super::tools::{PromptPreview, Tools, WAYS, as_found, no_arguments, remembered};
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{Json, Path};
+use crate::own_agents::SETTINGS;
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline::Error;
+use throughline::described::{OutlookDescription, PromptDescription};
+use throughline::inspect::{self, Asked};
+use throughline_wire::ToolName;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// `/v1/agents/{agent}/preview`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(preview))
+}
+
+/// Settings that are not saved.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewAgent {
+    /// What the agent would be.
+    #[schema(value_type = AgentSettings)]
+    pub settings: Value,
+    /// A call, to see what would become of it.
+    #[serde(default)]
+    pub call: Option<ExampleCall>,
+}
+
+/// A call that nobody has made.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleCall {
+    /// `group.method`.
+    #[schema(example = "files.read")]
+    pub tool: String,
+    /// What it would be given.
+    #[serde(default = "no_arguments")]
+    #[schema(value_type = Object)]
+    pub arguments: Value,
+}
+
+/// What settings would come to.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct AgentPreview {
+    /// As they would be saved: defaults included.
+    #[schema(value_type = AgentSettings)]
+    pub settings: Value,
+    /// What the model would be told, in each way of telling it: natively, and in every text protocol.
+    pub prompts: Vec<PromptPreview>,
+    /// The tools as the agent would find them.
+    pub tools: Tools,
+    /// What would become of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallOutlook>,
+}
+
+/// What would become of a call.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct CallOutlook {
+    /// `runs`, `asks`, `denied` or `not_started`.
+    #[schema(example = "asks")]
+    pub outlook: &'static str,
+    /// The rule that decides: `rule:2 allow files.*` is the second of the policy.
+    #[schema(example = "rule:2 allow files.*")]
+    pub rule: Option<String>,
+    /// Why it would not run.
+    pub why: Option<String>,
+}
+
+/// See what settings of an agent would come to, checked as if they were saved.
+///
+/// Nothing is saved, and nothing runs. Rules are those of a turn, with what you have said before and always holds.
+#[utoipa::path(post, path = "/v1/agents/{agent}/preview", tag = "agents",
+    params(("agent" = String, Path, description = "Its name")), request_body = PreviewAgent, responses(
+    (status = 200, description = "What they would come to", body = AgentPreview),
+    (status = 400, description = "They could not be saved like this; `param` says which field", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 404, description = "There is no such agent", body = ErrorBody),
+    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorBody),
+))]
+async fn preview(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    Json(body): Json<PreviewAgent>,
+) -> Result<axum::Json<AgentPreview>, ApiError> {
+    principal.need(Scope::Admin)?;
+    find(&state, &principal, &name).await?;
+    let agent = state.app.read_agent(&name, &body.settings).map_err(refused)?;
+    let remembered = remembered(&state, &principal).await?;
+    let user = Some(principal.user);
+    let own = state.app.offer_of(&agent, &user, None, None).map_err(unusable)?;
+    let mut prompts = Vec::with_capacity(WAYS.len());
+    for (mode, protocol) in WAYS {
+        let offer = state.app.offer_of(&agent, &user, Some(mode), protocol).map_err(unusable)?;
+        prompts.push(PromptDescription::from(&offer).into());
+    }
+    let registry = state.app.tools_of(&user);
+    let asked = Asked { agent: &agent, registry: &registry, offer: &own, remembered: &remembered };
+    let call = body.call.map(|call| {
+        let outlook = inspect::foresee(&ToolName::from(call.tool.as_str()), call.arguments, asked);
+        let OutlookDescription { outlook, rule, why } = OutlookDescription::from(&outlook);
+        CallOutlook { outlook, rule, why }
+    });
+    Ok(axum::Json(AgentPreview {
+        settings: agent.to_settings(),
+        prompts,
+        tools: as_found(&state.app, &user, &agent, &own),
+        call,
+    }))
+}
+
+/// A prompt that is well written and still cannot be rendered is a mistake at that field.
+fn unusable(error: Error) -> ApiError {
+    let is_prompt = matches!(error, Error::Prompt(_));
+    let refused = ApiError::from(error);
+    if is_prompt { refused.param(format!("{SETTINGS}.prompt")) } else { refused }
+}

@@ -1,0 +1,122 @@
+import {
+  type AgentDetail,
+  type AgentField,
+  type AgentSettings,
+  ApiError,
+  type Throughline,
+} from "@throughline/client";
+import { useCallback, useEffect, useState } from "react";
+import { useAsked } from "../tester/asked.ts";
+import { objectFrom } from "../tester/model/draft.ts";
+import type { Example } from "./example.tsx";
+import { type Draft, draftOf, isChanged, settingsOf } from "./model/form.ts";
+import { strayTests } from "./model/rules.ts";
+
+/** Nobody types faster than they want to be told. */
+const WAIT_MS = 300;
+
+/** One agent while it is changed: what is saved, what stands in the form, and what went wrong with saving it. */
+export function useEditing(
+  client: Throughline,
+  fields: readonly AgentField[],
+  agent: AgentDetail,
+  refresh: () => void,
+) {
+  const [saved, setSaved] = useState(agent);
+  const [draft, setDraft] = useState(() => draftOf(fields, agent.settings));
+  const [state, setState] = useState<"still" | "saving" | "saved">("still");
+  const [refused, setRefused] = useState<unknown>();
+  const isDirty = isChanged(fields, saved.settings, draft);
+
+  const take = (next: AgentDetail): void => {
+    setSaved(next);
+    setRefused(undefined);
+    refresh();
+  };
+  /** Whether it is saved now. `version`: which is replaced. */
+  const save = async (version = saved.version ?? undefined): Promise<boolean> => {
+    const { name } = saved;
+    const settings = settingsOf(fields, saved.settings, draft);
+    setState("saving");
+    try {
+      const isGone = refused instanceof ApiError && refused.status === 404;
+      const next = isGone
+        ? await client.call("POST /v1/agents", { body: { name, settings } })
+        : await client.call("PUT /v1/agents/{agent}", {
+            path: { agent: name },
+            body: { settings, ...(version === undefined ? {} : { version }) },
+          });
+      take(next);
+      // What was left empty has its default now; what was typed meanwhile stays, and so do the places of rules.
+      setDraft((now) =>
+        now === draft && isChanged(fields, next.settings, now)
+          ? { ...draftOf(fields, next.settings), rules: now.rules }
+          : now,
+      );
+      setState("saved");
+      return true;
+    } catch (error) {
+      setRefused(error);
+      setState("still");
+      return false;
+    }
+  };
+  return {
+    saved,
+    draft,
+    /** As they would be saved. */
+    settings: settingsOf(fields, saved.settings, draft),
+    state,
+    refused,
+    isDirty,
+    isStray: draft.rules.some((rule) => strayTests(rule).size > 0),
+    change: (more: Partial<Draft>) => {
+      setDraft((draft) => ({ ...draft, ...more }));
+      setState("still");
+      // What somebody else has done is still so when more is typed.
+      if (!isConflict(refused)) setRefused(undefined);
+    },
+    save,
+    discard: () => {
+      setDraft(draftOf(fields, saved.settings));
+      setRefused(undefined);
+    },
+    /** Gives up what was typed for what somebody else has saved. */
+    takeTheirs: async () => {
+      try {
+        const next = await client.call("GET /v1/agents/{agent}", { path: { agent: saved.name } });
+        take(next);
+        setDraft(draftOf(fields, next.settings));
+      } catch (error) {
+        setRefused(error);
+      }
+    },
+  };
+}
+
+/** Somebody else has changed it, or taken it away. */
+export function isConflict(error: unknown): error is ApiError {
+  return error instanceof ApiError && (error.code === "changed_meanwhile" || error.status === 404);
+}
+
+/** What the settings in the form would come to, in the words of the server. */
+export function usePreview(client: Throughline, name: string, settings: AgentSettings, example: Example) {
+  const args = objectFrom(example.text);
+  const call =
+    example.tool !== "" && args !== undefined ? { tool: example.tool, arguments: args } : undefined;
+  // Compared as text, so that drawing the form anew asks nothing.
+  const text = JSON.stringify({ settings, call });
+  const ask = useCallback(
+    (signal: AbortSignal) =>
+      client.call("POST /v1/agents/{agent}/preview", {
+        path: { agent: name },
+        body: JSON.parse(text),
+        signal,
+      }),
+    [client, name, text],
+  );
+  const [isFirst, setFirst] = useState(true);
+  const answer = useAsked(ask, isFirst ? 0 : WAIT_MS);
+  useEffect(() => setFirst(false), []);
+  return { ...answer, isCurrent: answer.to === ask };
+}

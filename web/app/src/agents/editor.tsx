@@ -1,0 +1,319 @@
+import { type AgentDetail, ApiError, type PartInfo, type UpstreamInfo } from "@throughline/client";
+import { ArrowLeft, Copy, MessageSquare } from "lucide-react";
+import { Fragment, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { useWords } from "../i18n/use.ts";
+import { answering } from "../preferences.ts";
+import { useClient } from "../session/context.tsx";
+import { Link } from "../shell/link.tsx";
+import { go, guarded } from "../shell/router.ts";
+import { Failure } from "../tester/failure.tsx";
+import { Panel } from "../tester/panel.tsx";
+import { definitionsOf, WaysPanel } from "../tester/preview.tsx";
+import { AGENTS, agentAddress } from "./address.ts";
+import { Dialog } from "./dialog.tsx";
+import { isConflict, useEditing, usePreview } from "./editing.ts";
+import { ExampleCall } from "./example.tsx";
+import { Fields, type Form, Wrong } from "./fields.tsx";
+import { numberOf } from "./model/rules.ts";
+import { NameDialog } from "./name.tsx";
+import { Policy } from "./policy.tsx";
+import { ToolSwitches } from "./tools.tsx";
+import { useAgentWords } from "./words.ts";
+
+interface EditorProps {
+  agent: AgentDetail;
+  parts: readonly PartInfo[];
+  upstreams: readonly UpstreamInfo[];
+  /** The list is to be asked for again. */
+  refresh(): void;
+}
+
+/** One agent: its settings, and beside them what they come to. */
+export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
+  const words = useAgentWords();
+  const client = useClient();
+  const fields = useMemo(() => parts.flatMap((part) => part.fields), [parts]);
+  const editing = useEditing(client, fields, agent, refresh);
+  const { saved, draft, isDirty, isStray, refused, state, save } = editing;
+  const isFixed = saved.read_only;
+  const [example, setExample] = useState({ tool: "", text: "{}" });
+  const preview = usePreview(client, saved.name, editing.settings, example);
+  const error = refused ?? (preview.isCurrent ? preview.error : undefined);
+  const seen = preview.value;
+  const tools = seen?.tools.tools ?? [];
+  const upstream = upstreams.find(({ name }) => String(draft.fields.model).startsWith(`${name}/`));
+  const form: Form = {
+    draft,
+    change: editing.change,
+    problem: error instanceof ApiError ? error : undefined,
+    models: upstreams.flatMap(({ name, models }) =>
+      models.length > 0 ? models.map((model) => (name === model ? name : `${name}/${model}`)) : [`${name}/`],
+    ),
+    remark: upstream?.key === "missing" ? [words.noKey, upstream.key_variable].join(" ") : undefined,
+  };
+
+  const place = useRef<HTMLDivElement>(null);
+  const { leaving, stay, leave } = useLeaving(isDirty && !isFixed);
+  const trySave = async (version?: number): Promise<boolean> => {
+    if (state === "saving" || isStray) return false;
+    const isSaved = await save(version);
+    // Whoever is refused is brought to where the mistake is.
+    if (!isSaved)
+      setTimeout(() => place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+    return isSaved;
+  };
+  useSaveKey(() => void (isDirty && !isFixed && trySave()));
+  // What an agent would be told of natively stands beside the prompt.
+  const isText = draft.fields.mode === "text";
+  const first = seen?.prompts.find(({ protocol }) =>
+    isText ? protocol === draft.fields["tool_call.protocol"] : !protocol,
+  );
+  return (
+    <>
+      <div ref={place} className="agent-form">
+        <Head agent={saved} refresh={refresh} leave={leave} />
+        {parts.map((part) => (
+          <Fragment key={part.name}>
+            <Panel title={part.label}>
+              <fieldset disabled={isFixed} className="panel-body">
+                <Fields part={part} form={form} />
+                {part.name === "tools" && <ToolSwitches found={seen?.tools} form={form} />}
+              </fieldset>
+            </Panel>
+            {part.name === "tools" && (
+              <Panel title={words.rules}>
+                <div className="panel-body">
+                  <fieldset disabled={isFixed} className="grid min-w-0 gap-3">
+                    <Policy form={form} decides={numberOf(example.tool && seen?.call?.rule)} />
+                  </fieldset>
+                  <ExampleCall tools={tools} example={example} change={setExample} outlook={seen?.call} />
+                </div>
+              </Panel>
+            )}
+          </Fragment>
+        ))}
+        {!isFixed && (isDirty || state !== "still" || refused !== undefined) && (
+          <div className="agent-bar">
+            {refused !== undefined && (
+              <div className="w-full">
+                <Failure error={refused} />
+              </div>
+            )}
+            <span
+              role="status"
+              className={`mr-auto ${state === "saved" && !isDirty ? "text-ok" : "text-muted"}`}
+            >
+              {isDirty ? words.unsaved : state === "saved" && words.saved}
+            </span>
+            {isConflict(refused) && (
+              <>
+                {refused.status !== 404 && (
+                  <button type="button" className="button" onClick={() => void editing.takeTheirs()}>
+                    {words.takeTheirs}
+                  </button>
+                )}
+                <button
+                  type="button"
+                  className="button"
+                  onClick={() => void trySave(Number(refused.content.version) || undefined)}
+                >
+                  {words.overwrite}
+                </button>
+              </>
+            )}
+            {isDirty && !isConflict(refused) && (
+              <>
+                <button type="button" className="button" onClick={editing.discard}>
+                  {words.discard}
+                </button>
+                <button
+                  type="button"
+                  className="button primary"
+                  disabled={state === "saving" || isStray}
+                  onClick={() => void trySave()}
+                >
+                  {words.save}
+                  <kbd aria-hidden>Ctrl S</kbd>
+                </button>
+              </>
+            )}
+          </div>
+        )}
+      </div>
+      <div className="agent-preview">
+        <WaysPanel
+          title={words.preview}
+          ways={seen?.prompts ?? []}
+          first={first}
+          textOf={(way) =>
+            way.protocol
+              ? way.prompt
+              : [way.prompt, definitionsOf(way, tools)].filter(Boolean).join(`\n\n— ${words.beside} —\n\n`)
+          }
+        >
+          {preview.error !== undefined && (
+            <>
+              {preview.error instanceof ApiError ? (
+                <Wrong problem={preview.error} />
+              ) : (
+                <Failure error={preview.error} again={preview.again} />
+              )}
+              {seen && <p className="text-[12.5px] text-muted">{words.stale}</p>}
+            </>
+          )}
+        </WaysPanel>
+      </div>
+      {leaving !== undefined && (
+        <Dialog title={words.leaveTitle} close={stay}>
+          <div className="flex flex-wrap justify-end gap-2">
+            <button type="button" className="button" onClick={stay}>
+              {words.stay}
+            </button>
+            <button
+              type="button"
+              className="button danger"
+              onClick={() => {
+                // The address may lead to this very agent.
+                editing.discard();
+                leave(leaving);
+              }}
+            >
+              {words.discard}
+            </button>
+            <button
+              type="button"
+              className="button primary"
+              disabled={isStray}
+              onClick={() => void trySave().then((isSaved) => (isSaved ? leave(leaving) : stay()))}
+            >
+              {words.save}
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** Who it is, and what can be done with all of it. */
+function Head({ agent, refresh, leave }: { agent: AgentDetail; refresh(): void; leave(to: string): void }) {
+  const words = useAgentWords();
+  const common = useWords();
+  const client = useClient();
+  const [isNaming, setNaming] = useState(false);
+  const [asks, setAsks] = useState(false);
+  const [failure, setFailure] = useState<unknown>();
+  const { name, read_only: isFixed } = agent;
+  const copy = async (other: string): Promise<void> => {
+    await client.call("POST /v1/agents/{agent}/duplicate", { path: { agent: name }, body: { name: other } });
+    refresh();
+    go(agentAddress(other));
+  };
+  const remove = async (): Promise<void> => {
+    if (!asks) return setAsks(true);
+    try {
+      await client.call("DELETE /v1/agents/{agent}", { path: { agent: name } });
+      if (answering.get() === name) answering.set("");
+      refresh();
+      leave(AGENTS);
+    } catch (error) {
+      setFailure(error);
+    }
+  };
+  return (
+    <div className="grid gap-2">
+      <div className="flex flex-wrap items-center gap-2">
+        <Link
+          href={AGENTS}
+          className="icon-button min-[800px]:hidden"
+          aria-label={words.all}
+          title={words.all}
+        >
+          <ArrowLeft aria-hidden size={18} />
+        </Link>
+        <h2 className="mr-auto text-[17px] font-semibold [overflow-wrap:anywhere]">{name}</h2>
+        <button
+          type="button"
+          className="button"
+          onClick={() => {
+            answering.set(agent.is_default ? "" : name);
+            go("/");
+          }}
+        >
+          <MessageSquare aria-hidden size={13} />
+          {words.chatWith}
+        </button>
+        <button
+          type="button"
+          className={isFixed ? "button primary" : "button"}
+          onClick={() => setNaming(true)}
+        >
+          <Copy aria-hidden size={13} />
+          {isFixed ? words.duplicateToEdit : words.duplicate}
+        </button>
+        {!isFixed && (
+          <button
+            type="button"
+            className="button danger"
+            onClick={() => void remove()}
+            onBlur={() => setAsks(false)}
+          >
+            {asks ? common.removeReally : common.remove}
+          </button>
+        )}
+      </div>
+      {isFixed && <p className="text-[13px] text-muted">{words.readOnly}</p>}
+      {agent.fault && (
+        <p role="alert" className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
+          {agent.fault}
+        </p>
+      )}
+      {failure !== undefined && <Failure error={failure} />}
+      {isNaming && (
+        <NameDialog title={words.duplicate} first={`${name}-2`} make={copy} close={() => setNaming(false)} />
+      )}
+    </div>
+  );
+}
+
+/** Keeps whoever would lose something from leaving unasked. */
+function useLeaving(isDirty: boolean) {
+  const [leaving, setLeaving] = useState<string>();
+  const isFree = useRef(false);
+  useEffect(() => {
+    if (!isDirty) return undefined;
+    const unload = (event: Event): void => event.preventDefault();
+    globalThis.addEventListener("beforeunload", unload);
+    const free = guarded((to) => {
+      if (!isFree.current) setLeaving(to);
+      return isFree.current;
+    });
+    return () => {
+      globalThis.removeEventListener("beforeunload", unload);
+      free();
+    };
+  }, [isDirty]);
+  return {
+    leaving,
+    stay: () => setLeaving(undefined),
+    leave: (to: string): void => {
+      isFree.current = true;
+      go(to);
+      isFree.current = false;
+      setLeaving(undefined);
+    },
+  };
+}
+
+/** Ctrl+S, wherever the focus is. */
+function useSaveKey(save: () => void): void {
+  const pressed = useEffectEvent((event: KeyboardEvent) => {
+    if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    save();
+  });
+  useEffect(() => {
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, []);
+}

@@ -1,0 +1,133 @@
+import type { AgentField, ApiError, PartInfo } from "@throughline/client";
+import { useId } from "react";
+import { duration } from "../chat/clock.ts";
+import { useTesterWords } from "../tester/words.ts";
+import { type Draft, isAt } from "./model/form.ts";
+import { useAgentWords } from "./words.ts";
+
+/** The form as its parts see it. */
+export interface Form {
+  draft: Draft;
+  change(more: Partial<Draft>): void;
+  /** What the server would not take of it. */
+  problem: ApiError | undefined;
+  /** Models to choose from. */
+  models: readonly string[];
+  /** Something to know about the model that is named. */
+  remark: string | undefined;
+}
+
+/** The fields of a part, as the server describes them. */
+export function Fields({ part: { help, fields }, form }: { part: PartInfo; form: Form }) {
+  return (
+    <>
+      {help && <p className="text-[12.5px] text-muted">{help}</p>}
+      <div className="agent-fields">
+        {fields.map((field) => (
+          <Field key={field.path} field={field} form={form} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+const LONG = new Set(["text", "json", "lines"]);
+
+function Field({ field, form }: { field: AgentField; form: Form }) {
+  const { path, kind, choices, label, help } = field;
+  const id = useId();
+  const { draft, problem } = form;
+  const typed = draft.fields[path] ?? "";
+  const isWrong = isAt(problem?.param, path);
+  const put = (value: string | boolean): void => form.change({ fields: { ...draft.fields, [path]: value } });
+  const about = {
+    id,
+    "aria-describedby": `${id}-help`,
+    "aria-invalid": isWrong,
+    className: `field ${LONG.has(kind) ? "resize-y font-mono text-[12.5px]" : ""}`,
+    value: String(typed),
+    onChange: (event: { currentTarget: { value: string } }) => put(event.currentTarget.value),
+  };
+  return (
+    <div className={LONG.has(kind) ? "col-span-full" : undefined}>
+      <div className="flex min-h-6 flex-wrap items-center gap-x-2 text-[13px]">
+        {kind === "switch" && (
+          <input
+            {...about}
+            type="checkbox"
+            className="switch"
+            checked={typed === true}
+            onChange={(event) => put(event.currentTarget.checked)}
+          />
+        )}
+        <label htmlFor={id} className="font-medium">
+          {label}
+        </label>
+        <Facts field={field} typed={typed} />
+      </div>
+      {LONG.has(kind) && (
+        <textarea
+          {...about}
+          rows={Math.min(24, about.value.split("\n").length + (kind === "text" ? 4 : 1))}
+          spellCheck={kind === "text"}
+        />
+      )}
+      {kind === "choice" && (
+        <select {...about}>
+          {choices?.map((choice) => (
+            <option key={choice}>{choice}</option>
+          ))}
+        </select>
+      )}
+      {/* A field of type `number` hides what it does not understand. */}
+      {kind === "number" && (
+        <input {...about} inputMode="decimal" placeholder={String(field.default ?? "")} autoComplete="off" />
+      )}
+      {kind === "model" && (
+        <>
+          <input {...about} list={`${id}-list`} autoComplete="off" />
+          <datalist id={`${id}-list`}>
+            {form.models.map((model) => (
+              <option key={model} value={model} />
+            ))}
+          </datalist>
+        </>
+      )}
+      <div id={`${id}-help`} className="mt-0.5 text-[12px] text-muted">
+        {help}
+        {kind === "model" && form.remark && <p className="text-waiting">{form.remark}</p>}
+        {isWrong && <Wrong problem={problem} />}
+      </div>
+    </div>
+  );
+}
+
+/** Unit, what that is for people, and what holds when it is empty. */
+function Facts({
+  field: { unit, default: fallback },
+  typed,
+}: {
+  field: AgentField;
+  typed: string | boolean;
+}) {
+  const words = useAgentWords();
+  const tester = useTesterWords();
+  const ms = Number(typed || fallback);
+  const facts = [
+    unit,
+    unit === "ms" && ms > 0 && duration(ms),
+    typeof fallback === "boolean"
+      ? tester.byDefault(fallback ? words.on : words.off)
+      : typeof fallback !== "object" && fallback !== undefined && tester.byDefault(String(fallback)),
+  ];
+  return <span className="text-[12px] text-muted tabular-nums">{facts.filter(Boolean).join(" · ")}</span>;
+}
+
+/** A mistake, in the server's words. */
+export function Wrong({ problem }: { problem: ApiError | undefined }) {
+  return (
+    <p className="text-[12.5px] text-error [overflow-wrap:anywhere]">
+      {[problem?.message, problem?.remedy].filter(Boolean).join(" — ")}
+    </p>
+  );
+}

@@ -1,0 +1,85 @@
+// The settings of an agent as a form: what was typed, and what that says. Which fields there are, the server says.
+// Framework-free. R: U4
+
+import type { AgentField, AgentSettings } from "@throughline/client";
+import { isObject } from "../../tester/model/fields.ts";
+import { jsonOr, type RuleDraft, ruleDraft, ruleOf } from "./rules.ts";
+
+/** What stands in the form. Numbers and JSON are what was typed, so that nothing typed is lost. */
+export interface Draft {
+  /** By path. */
+  fields: Readonly<Record<string, string | boolean>>;
+  /** `tool_toggles` */
+  toggles: Readonly<Record<string, boolean>>;
+  rules: readonly RuleDraft[];
+}
+
+type Fields = readonly AgentField[];
+
+export function draftOf(fields: Fields, settings: AgentSettings): Draft {
+  return {
+    fields: Object.fromEntries(fields.map(({ path, kind }) => [path, typed(kind, valueAt(settings, path))])),
+    toggles: settings.tool_call?.tool_toggles ?? {},
+    rules: (settings.policy ?? []).map(ruleDraft),
+  };
+}
+
+/** Settings as the form says. What it has no field for stays as it was; what is no number is left to the server to refuse. */
+export function settingsOf(fields: Fields, before: AgentSettings, draft: Draft): AgentSettings {
+  const settings = structuredClone(before);
+  for (const { path, kind } of fields) put(settings, path, said(kind, draft.fields[path] ?? ""));
+  put(settings, "tool_call.tool_toggles", draft.toggles);
+  settings.policy = draft.rules.map(ruleOf);
+  return settings;
+}
+
+/** Whether saving would change anything. */
+export function isChanged(fields: Fields, before: AgentSettings, draft: Draft): boolean {
+  const plain = (draft: Draft): string => JSON.stringify(settingsOf(fields, before, draft));
+  return plain(draft) !== plain(draftOf(fields, before));
+}
+
+/** The value at `tool_call.mode`. */
+export function valueAt(settings: unknown, path: string): unknown {
+  return path.split(".").reduce((at, name) => (isObject(at) ? at[name] : undefined), settings);
+}
+
+function put(settings: object, path: string, value: unknown): void {
+  const names = path.split(".");
+  const last = names.pop() ?? "";
+  let at = settings as Record<string, unknown>;
+  for (const name of names) {
+    const inside = isObject(at[name]) ? at[name] : {};
+    // A part of which nothing is said is none.
+    if (value === undefined && Object.keys(inside).length === 0) return;
+    at[name] = inside;
+    at = inside;
+  }
+  if (value === undefined) delete at[last];
+  else at[last] = value;
+}
+
+function typed(kind: string, value: unknown): string | boolean {
+  if (kind === "switch") return value === true;
+  if (kind === "lines" && Array.isArray(value)) return value.join("\n");
+  if (value === undefined || value === null) return "";
+  if (kind !== "json") return String(value);
+  return isObject(value) && Object.keys(value).length === 0 ? "" : JSON.stringify(value, null, 2);
+}
+
+/** `undefined`: nothing is said. */
+function said(kind: string, typed: string | boolean): unknown {
+  if (typeof typed === "boolean") return typed;
+  const text = typed.trim();
+  if (kind === "lines") return text === "" ? [] : text.split(/\s*\n\s*/);
+  if (kind === "model") return text;
+  if (text === "") return undefined;
+  if (kind === "number") return Number.isFinite(Number(text)) ? Number(text) : typed;
+  return kind === "json" ? jsonOr(typed) : typed;
+}
+
+/** Whether a mistake that the server found is at this field, or in it. */
+export function isAt(param: string | undefined, path: string): boolean {
+  const place = param?.replace(/^settings\./, "");
+  return place === path || place?.startsWith(`${path}.`) === true || place?.startsWith(`${path}[`) === true;
+}

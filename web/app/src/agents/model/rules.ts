@@ -1,0 +1,125 @@
+// Rules as they are typed. What they mean, the server alone knows. Framework-free. R: U4, A1
+
+import { isObject } from "../../tester/model/fields.ts";
+
+export const DECISIONS = ["allow", "ask", "deny"] as const;
+export const EFFECTS = ["pure", "read", "cosmetic", "idempotent", "write", "external"] as const;
+export const TESTS = ["equals", "one_of", "glob", "starts_with", "under", "host"] as const;
+
+/** A test of one argument. */
+export interface TestDraft {
+  /** Name or JSON pointer. */
+  which: string;
+  test: string;
+  value: string;
+}
+
+export interface RuleDraft {
+  /** It keeps it wherever it is moved. */
+  key: number;
+  decide: string;
+  /** Patterns, with commas between them. */
+  tool: string;
+  source: string;
+  effect: readonly string[];
+  tests: readonly TestDraft[];
+  reason: string;
+}
+
+let keys = 0;
+
+export function ruleDraft(rule: unknown): RuleDraft {
+  const said = isObject(rule) ? rule : {};
+  const tests = isObject(said.arguments) ? Object.entries(said.arguments) : [];
+  keys += 1;
+  return {
+    key: keys,
+    decide: typeof said.decide === "string" ? said.decide : "ask",
+    tool: listOf(said.tool).join(", "),
+    source: listOf(said.source).join(", "),
+    effect: listOf(said.effect),
+    tests: tests.map(([which, how]) => {
+      const [test, value] = (isObject(how) && Object.entries(how)[0]) || ["equals", ""];
+      return { which, test, value: typedAs(test, value) };
+    }),
+    reason: typeof said.reason === "string" ? said.reason : "",
+  };
+}
+
+export function ruleOf({ decide, tool, source, effect, tests, reason }: RuleDraft): unknown {
+  const patterns = (text: string): string | string[] | undefined => {
+    const parts = commas(text);
+    return parts.length > 1 ? parts : parts[0];
+  };
+  return {
+    decide,
+    tool: patterns(tool),
+    source: patterns(source),
+    effect: effect.length > 0 ? effect : undefined,
+    arguments:
+      tests.length > 0
+        ? Object.fromEntries(tests.map(({ which, test, value }) => [which, { [test]: meant(test, value) }]))
+        : undefined,
+    reason: reason || undefined,
+  };
+}
+
+/** Tests that no rule can have: of no argument, or a second one of the same. They would be lost unseen. */
+export function strayTests({ tests }: RuleDraft): ReadonlySet<TestDraft> {
+  return new Set(
+    tests.filter(
+      (test, at) => test.which === "" || tests.findIndex(({ which }) => which === test.which) < at,
+    ),
+  );
+}
+
+/** The number of the rule of an agent that decides, from 1: `rule:2 ask files.*`. */
+export function numberOf(rule: string | null | undefined): number | undefined {
+  const number = /^rule:(\d+)/.exec(rule ?? "")?.[1];
+  return number === undefined ? undefined : Number(number);
+}
+
+function listOf(value: unknown): string[] {
+  return value === undefined ? [] : [value].flat().map(String);
+}
+
+function commas(text: string): string[] {
+  return text
+    .split(/[,，]/)
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+}
+
+function meant(test: string, text: string): unknown {
+  if (test === "equals") return jsonOr(text);
+  if (test !== "one_of") return text;
+  const list = jsonOr(text);
+  return Array.isArray(list) ? list : commas(text).map(jsonOr);
+}
+
+/** What has to be typed to mean this. */
+function typedAs(test: string, value: unknown): string {
+  if (test === "one_of") return manyText(value);
+  return test === "equals" || typeof value !== "string" ? oneText(value) : value;
+}
+
+/** A text that would be read as something else is written as JSON. */
+function oneText(value: unknown): string {
+  return typeof value === "string" && jsonOr(value) === value ? value : JSON.stringify(value);
+}
+
+function manyText(value: unknown): string {
+  const texts = Array.isArray(value) ? value.map(oneText) : [];
+  const isPlain = (text: string): boolean =>
+    text !== "" && !text.startsWith("[") && commas(text).join("\n") === text;
+  return texts.length > 0 && texts.every(isPlain) ? texts.join(", ") : JSON.stringify(value);
+}
+
+/** What a text says as JSON; the text, if it says nothing. */
+export function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

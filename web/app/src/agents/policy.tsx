@@ -1,0 +1,214 @@
+import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
+import { useLayoutEffect, useRef } from "react";
+import { useWords } from "../i18n/use.ts";
+import { IconButton } from "../ui/icon-button.tsx";
+import { type Form, Wrong } from "./fields.tsx";
+import { isAt } from "./model/form.ts";
+import { DECISIONS, EFFECTS, type RuleDraft, ruleDraft, strayTests, TESTS } from "./model/rules.ts";
+import { useAgentWords } from "./words.ts";
+
+/** The rules in their order. `decides`: the number of the one that decides about the example. R: A1 */
+export function Policy({ form, decides }: { form: Form; decides: number | undefined }) {
+  const words = useAgentWords();
+  const { rules } = form.draft;
+  const place = useRef<HTMLOListElement>(null);
+  // A button that is moved loses the focus: it gets it back, or the other one at an end.
+  const moved = useRef<readonly [number, string]>(undefined);
+  useLayoutEffect(() => {
+    const [key, way] = moved.current ?? [];
+    moved.current = undefined;
+    const buttons = [
+      ...(place.current?.querySelectorAll<HTMLButtonElement>(`[data-rule="${key}"] [data-way]`) ?? []),
+    ].filter((button) => !button.disabled);
+    (buttons.find((button) => button.dataset.way === way) ?? buttons[0])?.focus();
+  });
+  const put = (rules: readonly RuleDraft[]): void => form.change({ rules });
+  const move = (at: number, by: 1 | -1): void => {
+    const rule = rules[at];
+    if (rule === undefined) return;
+    moved.current = [rule.key, String(by)];
+    put(rules.toSpliced(at, 1).toSpliced(at + by, 0, rule));
+  };
+  return (
+    <>
+      <p className="text-[12.5px] text-muted">{words.rulesHint}</p>
+      <ol ref={place} className="grid gap-3">
+        {rules.map((rule, at) => (
+          <li
+            key={rule.key}
+            data-rule={rule.key}
+            data-decides={decides === at + 1 || undefined}
+            aria-label={words.rule(at + 1)}
+            className="rule"
+          >
+            <div className="flex flex-wrap items-center gap-2">
+              <strong className="text-[13px] tabular-nums">{at + 1}</strong>
+              <select
+                aria-label={words.rule(at + 1)}
+                value={rule.decide}
+                onChange={({ currentTarget: { value } }) => put(rules.with(at, { ...rule, decide: value }))}
+                className="field w-auto"
+              >
+                {DECISIONS.map((decide) => (
+                  <option key={decide} value={decide}>
+                    {words.decide[decide]}
+                  </option>
+                ))}
+              </select>
+              {decides === at + 1 && (
+                <span className="pill" data-look="running">
+                  {words.decides}
+                </span>
+              )}
+              <span className="ml-auto flex">
+                <IconButton
+                  label={words.up(at + 1)}
+                  data-way="-1"
+                  disabled={at === 0}
+                  onClick={() => move(at, -1)}
+                >
+                  <ArrowUp aria-hidden size={15} />
+                </IconButton>
+                <IconButton
+                  label={words.down(at + 1)}
+                  data-way="1"
+                  disabled={at === rules.length - 1}
+                  onClick={() => move(at, 1)}
+                >
+                  <ArrowDown aria-hidden size={15} />
+                </IconButton>
+                <IconButton
+                  label={words.removeOf(words.rule(at + 1))}
+                  onClick={() => put(rules.toSpliced(at, 1))}
+                >
+                  <X aria-hidden size={15} />
+                </IconButton>
+              </span>
+            </div>
+            <Rule rule={rule} change={(more) => put(rules.with(at, { ...rule, ...more }))} />
+            {isAt(form.problem?.param, `policy[${at}]`) && <Wrong problem={form.problem} />}
+          </li>
+        ))}
+      </ol>
+      <div>
+        <button
+          type="button"
+          className="button"
+          onClick={() => put([...rules, ruleDraft({ decide: "ask" })])}
+        >
+          <Plus aria-hidden size={13} />
+          {words.addRule}
+        </button>
+      </div>
+    </>
+  );
+}
+
+const HINTS = { tool: "files.read, files, mcp_*", source: "builtin, mcp:*", reason: undefined };
+
+/** What a rule is about. */
+function Rule({ rule, change }: { rule: RuleDraft; change(more: Partial<RuleDraft>): void }) {
+  const words = useAgentWords();
+  const effects = useWords().effect;
+  const stray = strayTests(rule);
+  const { tests } = rule;
+  return (
+    <>
+      <div className="agent-fields">
+        {(["tool", "source", ...(rule.decide === "deny" ? (["reason"] as const) : [])] as const).map(
+          (part) => (
+            <label key={part} className={`text-[12.5px] ${part === "reason" ? "col-span-full" : ""}`}>
+              {words[part]}
+              <input
+                value={rule[part]}
+                placeholder={HINTS[part] && `${words.any} · ${HINTS[part]}`}
+                autoComplete="off"
+                onChange={(event) => change({ [part]: event.currentTarget.value })}
+                className="field"
+              />
+            </label>
+          ),
+        )}
+      </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere */}
+      <div
+        role="group"
+        aria-label={words.effects}
+        className="flex flex-wrap items-center gap-1.5 text-[12.5px]"
+      >
+        {words.effects}
+        {EFFECTS.map((effect) => {
+          const isOn = rule.effect.includes(effect);
+          return (
+            <button
+              key={effect}
+              type="button"
+              className="chip"
+              title={effects[effect]}
+              aria-pressed={isOn}
+              onClick={() =>
+                change({
+                  effect: isOn ? rule.effect.filter((one) => one !== effect) : [...rule.effect, effect],
+                })
+              }
+            >
+              {effect}
+            </button>
+          );
+        })}
+      </div>
+      {tests.map((test, at) => {
+        const put = (more: Partial<typeof test>): void =>
+          change({ tests: tests.with(at, { ...test, ...more }) });
+        return (
+          // Tests have no names: what was typed moves with its place.
+          <div key={at} className="flex flex-wrap items-center gap-2">
+            <input
+              aria-label={words.argument}
+              aria-invalid={stray.has(test)}
+              placeholder="path · /filter/path"
+              value={test.which}
+              onChange={(event) => put({ which: event.currentTarget.value })}
+              className="field w-20 flex-1 font-mono text-[12.5px]"
+            />
+            <select
+              aria-label={words.test}
+              value={test.test}
+              onChange={(event) => put({ test: event.currentTarget.value })}
+              className="field w-auto"
+            >
+              {TESTS.map((how) => (
+                <option key={how} value={how}>
+                  {words.how[how]}
+                </option>
+              ))}
+            </select>
+            <input
+              aria-label={words.value}
+              value={test.value}
+              onChange={(event) => put({ value: event.currentTarget.value })}
+              className="field w-20 flex-1 font-mono text-[12.5px]"
+            />
+            <IconButton
+              label={words.removeOf(words.test)}
+              onClick={() => change({ tests: tests.toSpliced(at, 1) })}
+            >
+              <X aria-hidden size={14} />
+            </IconButton>
+            {stray.has(test) && <p className="w-full text-[12.5px] text-error">{words.stray}</p>}
+          </div>
+        );
+      })}
+      <div>
+        <button
+          type="button"
+          className="button quiet"
+          onClick={() => change({ tests: [...tests, { which: "", test: "equals", value: "" }] })}
+        >
+          <Plus aria-hidden size={13} />
+          {words.test}
+        </button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,188 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Kind, Visitor } from "../browser.ts";
+import { Server } from "../server.ts";
+
+let server: Server;
+let key = "";
+const visitors: Visitor[] = [];
+
+beforeAll(async () => {
+  server = await Server.start();
+  const response = await fetch(`${server.url}/v1/sign-in`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ticket: server.link.split("#sign-in=")[1] }),
+  });
+  const answer: { key?: string } = await response.json();
+  key = answer.key ?? "";
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const visitor of visitors.splice(0)) {
+    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    await visitor.leave();
+  }
+});
+
+/** Somebody who has a key already, at the agents. */
+async function visitor(kind: Kind = {}): Promise<Visitor> {
+  const somebody = await Visitor.come(kind);
+  visitors.push(somebody);
+  await somebody.page.goto(`${server.url}/#token=${key}`);
+  await somebody.page.locator(`a[href="/agents"]`).click();
+  await somebody.page.locator(".agent-row").first().waitFor();
+  return somebody;
+}
+
+/** Makes a copy of the agent that is shown. */
+async function duplicated({ page }: Visitor, name: string): Promise<void> {
+  await page.getByRole("button", { name: "Duplicate to edit" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill(name);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name, level: 2 }).waitFor();
+}
+
+async function saved({ page }: Visitor): Promise<void> {
+  await page.keyboard.press("Control+s");
+  await page.getByText("Saved. Turns that begin from now on go by it.").waitFor();
+}
+
+// R: U4, A1
+test("an agent of the file is copied, changed, and answers so in the next turn", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.getByText("written in the configuration file").waitFor();
+  expect(await page.getByRole("textbox", { name: "System prompt" }).isDisabled()).toBe(true);
+  expect(await page.getByRole("button", { name: "Delete" }).count()).toBe(0);
+  await somebody.picture("agents-file");
+  expect(await somebody.violations()).toEqual([]);
+  await duplicated(somebody, "careful");
+
+  // What is typed is shown as the model would be told it, before it is saved.
+  const preview = page.getByRole("region", { name: "What the model is told" });
+  await page.getByRole("textbox", { name: "System prompt" }).fill("I am {{ agent }}.");
+  await preview.getByText("I am careful.").waitFor();
+  await preview.getByRole("button", { name: "VCP" }).click();
+  await preview.getByText(/<<<\[TOOL_REQUEST\]>>>/).waitFor();
+
+  // A rule, and a call that shows which one decides.
+  await page.getByRole("button", { name: "Add a rule" }).click();
+  const rule = page.getByRole("listitem", { name: "Rule 1" });
+  await rule.getByRole("textbox", { name: "Tools" }).fill("demo.weather");
+  await rule.getByRole("button", { name: "Test of an argument" }).click();
+  await rule.getByRole("textbox", { name: "Argument" }).fill("city");
+  await rule.getByRole("textbox", { name: "Value" }).fill("Paris");
+  await page.getByLabel("Choose a tool").selectOption("demo.weather");
+  await page.getByText('rule:1 ask demo.weather city = "Paris"').waitFor();
+  await rule.getByText("decides").waitFor();
+  await somebody.picture("agents-rule");
+  await page.getByRole("textbox", { name: "Arguments" }).fill('{"city": "Oslo"}');
+  await page.getByText("effect:read").waitFor();
+
+  await page.getByLabel("Switch of demo.fail").selectOption("off");
+  await page.getByText(/not offered: switched off/).waitFor();
+  await somebody.picture("agents");
+  expect(await somebody.violations()).toEqual([]);
+  await saved(somebody);
+
+  // The next turn goes by it.
+  await page.getByRole("button", { name: "Chat with it" }).click();
+  await somebody.say("What's the weather in Paris?");
+  await page
+    .getByRole("button", { name: /^Approve/ })
+    .first()
+    .waitFor();
+  await somebody.picture("agents-asks");
+  await page
+    .getByRole("button", { name: /^Approve/ })
+    .first()
+    .click();
+  await somebody.settled();
+});
+
+// R: U4
+test("nothing typed is lost: not by a save that fails, and not by leaving", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.locator(".agent-row").first().click();
+  await duplicated(somebody, "kept");
+  await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ usr }}");
+  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("many");
+  await page.keyboard.press("Control+s");
+  await page.getByRole("alert").getByText("invalid_agent").waitFor();
+  const wrong = page.locator('[aria-invalid="true"]');
+  await page.waitForFunction("document.activeElement?.getAttribute('aria-invalid') === 'true'");
+  expect(await wrong.count()).toBe(1);
+  expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Hello {{ usr }}");
+  expect(await page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
+  await somebody.picture("agents-refused");
+  expect(await somebody.violations()).toEqual([]);
+
+  await page.locator(`a[href="/history"]`).click();
+  await page.getByRole("dialog").waitFor();
+  await somebody.picture("agents-leave");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "Stay" }).click();
+  await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ user }}");
+  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("");
+  await page.goBack();
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.goto(`${server.url}/agents?agent=kept`);
+  await page.getByRole("textbox", { name: "System prompt" }).waitFor();
+  expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Hello {{ user }}");
+  expect(await page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
+
+  // Somebody else was faster.
+  const elsewhere = await somebody.tab();
+  await elsewhere.goto(`${server.url}/agents?agent=kept`);
+  await elsewhere.getByRole("textbox", { name: "System prompt" }).fill("Theirs");
+  await elsewhere.keyboard.press("Control+s");
+  await elsewhere.getByText("Saved.").waitFor();
+  await page.getByRole("textbox", { name: "System prompt" }).fill("Mine");
+  await page.keyboard.press("Control+s");
+  await page.getByText("changed_meanwhile").waitFor();
+  await somebody.picture("agents-conflict");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "Save mine over it" }).click();
+  await page.getByText("Saved.").waitFor();
+
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByRole("button", { name: "Really delete?" }).click();
+  await page.getByRole("heading", { name: "default", level: 2 }).waitFor();
+});
+
+// R: U4, U6
+test("in Chinese, in the dark and on a phone it is all there", async () => {
+  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = somebody;
+  await somebody.picture("agents-phone-list");
+  // The list alone: an agent is a step further.
+  expect(await page.getByRole("heading", { level: 2 }).count()).toBe(0);
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "新建智能体" }).click();
+  await page.getByRole("textbox", { name: "名称" }).fill("小助手");
+  await page.getByRole("button", { name: "创建" }).click();
+  await page.getByRole("heading", { name: "小助手", level: 2 }).waitFor();
+  await page.getByRole("button", { name: "添加规则" }).click();
+  await page.getByLabel("选择工具").selectOption("demo.calendar");
+  await page.getByText("rule:1 ask").waitFor();
+  // A test of nothing would be lost unseen: it is told, and not saved.
+  await page.getByRole("button", { name: "参数条件" }).click();
+  await page.getByText("每个条件都要有各自的参数。").waitFor();
+  expect(await page.getByRole("button", { name: /^保存/ }).isDisabled()).toBe(true);
+  await page.getByRole("textbox", { name: "参数", exact: true }).first().fill("when");
+  const wide = await page.evaluate(
+    "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
+  );
+  expect(wide).toEqual([]);
+  await somebody.picture("agents-phone");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("link", { name: "全部智能体" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "放弃" }).click();
+  await page.getByRole("link", { name: /小助手/ }).click();
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.getByRole("region", { name: "模型会看到的内容" }).locator("pre").waitFor();
+  await somebody.picture("agents-zh-dark");
+  expect(await somebody.violations()).toEqual([]);
+});
