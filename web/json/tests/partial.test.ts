@@ -40,7 +40,7 @@ describe("JSON that is not whole yet", () => {
       }),
       { numRuns: 200 },
     );
-  }, 30_000);
+  }, 120_000);
 
   test("tells the same in any pieces", () => {
     fc.assert(
@@ -52,7 +52,7 @@ describe("JSON that is not whole yet", () => {
       }),
       { numRuns: 200 },
     );
-  }, 30_000);
+  }, 120_000);
 
   test("is complete when it is an object, and then it is what is written nicely", () => {
     fc.assert(
@@ -68,7 +68,7 @@ describe("JSON that is not whole yet", () => {
       }),
       { numRuns: 200 },
     );
-  }, 30_000);
+  }, 120_000);
 
   test("is broken exactly where no JSON object can come of it", () => {
     fc.assert(
@@ -82,7 +82,7 @@ describe("JSON that is not whole yet", () => {
       }),
       { numRuns: 200 },
     );
-  }, 30_000);
+  }, 120_000);
 });
 
 /** Keys in the order they are written, which is not the order of an object with numbers for keys. */
@@ -131,4 +131,4 @@ test("one text that goes on costs each character once; another one is read anew"
   for (let at = 0; at <= text.length + 4; at += 4) partial.read(text.slice(0, at));
   expect(partial.readChars).toBe(text.length);
   expect(partial.read('{"other": 1').entries).toEqual([{ key: "other", isComplete: false, value: "" }]);
-}, 30_000);
+}, 120_000);

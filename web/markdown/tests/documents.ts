@@ -55,6 +55,8 @@ export const documents = fc
 
 /** Every one of them is cut at every place. */
 export const NASTY: readonly string[] = [
+  "[open\n```open\nfence\n]: /there\n# Title\n\n",
+  '[a]: /there "t\n```open\nfence\n"\n# Title\n\nend',
   "| a | b |\n|:--|--:|\n| 1 | **2** |\n| 3 |\n\nend",
   "text\n| a | b |\n|---|---|\n| 1 | 2 |\nafter",
   "- a\n  - b\n    1. c\n\n       d\n\n   e\n- f\n\ng",
