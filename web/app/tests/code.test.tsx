@@ -1,6 +1,8 @@
 import { render, waitFor } from "@testing-library/react";
+import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { piecesOf } from "../src/chat/blocks/highlight.ts";
+import { languageNames } from "../src/chat/blocks/languages.ts";
 import { Markdown } from "../src/chat/blocks/markdown.tsx";
 
 // R: U6
@@ -22,14 +24,73 @@ test.each([
       "/* end */": "remark",
     },
   ],
+  ["sql", "SELECT a FROM b -- end", { SELECT: "key", "-- end": "remark" }],
+  ["go", "func main() { return nil }", { func: "key", main: "name", nil: "number" }],
+  [
+    "java",
+    "@Override public String f() {}",
+    { "@Override": "key", public: "key", String: "name", f: "name" },
+  ],
+  ["c", "#include <a.h>\nint f(void);", { "#include": "key", int: "key", f: "name" }],
+  ["sh", 'echo "$HOME" $X # end', { echo: "key", $X: "name", "# end": "remark" }],
   ["json", '{"a": 1}', { '"a"': "name", "1": "number" }],
-])("%s has colours, and its text is what it was", async (language, code, expected) => {
-  const pieces = await piecesOf(code, language);
+])("%s has colours, and its text is what it was", (language, code, expected) => {
+  const pieces = piecesOf(code, language);
   expect(pieces.map(({ text }) => text).join("")).toBe(code);
   for (const [text, colour] of Object.entries(expected)) {
     expect(pieces.find((piece) => piece.text.trim() === text)?.colour, text).toBe(colour);
   }
 });
+
+test.each(languageNames())(
+  "any text as %s is what it was, however often it opens what it does not close",
+  (name) => {
+    const word = fc.constantFrom(
+      '"',
+      "'",
+      "`",
+      '"""',
+      "/*",
+      "*/",
+      "//",
+      "#",
+      "--",
+      "<",
+      "<!--",
+      "-->",
+      "=",
+      ":",
+      "{",
+      "}",
+      ";",
+      "\\",
+      "\n",
+      " ",
+      "a-b",
+      "$x",
+      "0x1f",
+      "名",
+      "👩‍👩‍👧",
+      "\ud83d",
+    );
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 40 }), (words) => {
+        const code = words.join("");
+        expect(
+          piecesOf(code, name)
+            .map(({ text }) => text)
+            .join(""),
+        ).toBe(code);
+      }),
+      { numRuns: 200 },
+    );
+    // What takes the square of its length would not end here.
+    for (const part of ["a", "a-", " ", "=", "'", "<a ", "\\", "{", "#"]) {
+      const long = part.repeat(64_000 / part.length);
+      expect(piecesOf(long, name).reduce((chars, { text }) => chars + text.length, 0)).toBe(long.length);
+    }
+  },
+);
 
 test("code is coloured when its fence is closed, not before, and only where the language is known", async () => {
   const open = "```rust\nfn main() {}";

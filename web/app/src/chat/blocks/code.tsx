@@ -42,7 +42,7 @@ function usePieces(text: string, language: string, isClosed: boolean): readonly 
     let isWanted = true;
     const colour = async (): Promise<void> => {
       const { piecesOf } = await import("./highlight.ts");
-      const pieces = await piecesOf(text, language);
+      const pieces = piecesOf(text, language);
       if (isWanted) setRead({ text, pieces });
     };
     // Without colours it is the same code.
