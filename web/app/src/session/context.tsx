@@ -1,8 +1,10 @@
 import type { Throughline } from "@throughline/client";
-import { createContext, type ReactNode, useContext, useSyncExternalStore } from "react";
+import { createContext, lazy, type ReactNode, Suspense, useContext, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import type { Session } from "./session.ts";
-import { SignIn } from "./sign-in.tsx";
+
+// Most who come are signed in.
+const SignIn = lazy(() => import("./sign-in.tsx"));
 
 const Client = createContext<Throughline | undefined>(undefined);
 
@@ -23,7 +25,11 @@ export function SignedIn({ session, children }: { session: Session; children: Re
     case "in":
       return <Client value={state.client}>{children}</Client>;
     case "out":
-      return <SignIn session={session} refused={state.refused} />;
+      return (
+        <Suspense>
+          <SignIn session={session} refused={state.refused} />
+        </Suspense>
+      );
     case "entering":
       return null;
     case "unreachable":

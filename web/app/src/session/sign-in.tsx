@@ -3,7 +3,13 @@ import { useWords } from "../i18n/use.ts";
 import type { Session } from "./session.ts";
 
 /** Where a browser without a key comes first. */
-export function SignIn({ session, refused }: { session: Session; refused: "link" | "key" | undefined }) {
+export default function SignIn({
+  session,
+  refused,
+}: {
+  session: Session;
+  refused: "link" | "key" | undefined;
+}) {
   const words = useWords();
   const [key, setKey] = useState("");
   const submit = (event: FormEvent): void => {
