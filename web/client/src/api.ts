@@ -480,14 +480,6 @@ export interface ErrorContent {
   [name: string]: unknown;
 }
 
-/** A call that nobody has made. */
-export interface ExampleCall {
-  /** What it would be given. */
-  arguments?: Record<string, unknown>;
-  /** `group.method`. */
-  tool: string;
-}
-
 /** One item of a turn's log. Ignore types and fields that you do not know. */
 export type Event =
   | Event_stream_start
@@ -517,6 +509,14 @@ export type Event =
   | Event_turn_resumed
   | Event_block_superseded
   | Event_stream_end;
+
+/** A call that nobody has made. */
+export interface ExampleCall {
+  /** What it would be given. */
+  arguments?: Record<string, unknown>;
+  /** `group.method`. */
+  tool: string;
+}
 
 /** Something of a source that is not as it should be. The rest works on. */
 export interface FaultInfo {
