@@ -69,6 +69,17 @@ const PHONE = { width: 360, height: 740 };
 /** So high that a whole message stands on it. */
 const TALL = { width: 1280, height: 1_500 };
 
+/** A reply as a model's server sent it, with a call in it. */
+const RECORDED = [
+  '{"choices":[{"index":0,"delta":{"role":"assistant","content":"I look at the weather."}}]}',
+  '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"weather","arguments":""}}]}}]}',
+  '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"city\\":\\"Paris\\"}"}}]}}]}',
+  '{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
+  "[DONE]",
+]
+  .map((data) => `data: ${data}\n\n`)
+  .join("");
+
 export const SCENES: readonly Scene[] = [
   {
     name: "first-run",
@@ -267,6 +278,32 @@ export const SCENES: readonly Scene[] = [
     },
   },
   {
+    name: "agents",
+    path: "/agents",
+    size: { width: 1280, height: 900 },
+    arrive: async ({ page }) => await page.locator(".agent-preview pre").first().waitFor(),
+  },
+  {
+    name: "metrics",
+    arrive: async (guest) => {
+      await guest.asked("outputs");
+      await guest.page.locator('a[href="/stats"]').click();
+      await guest.page.locator(".metrics table tbody tr").first().waitFor();
+    },
+  },
+  {
+    name: "recorded",
+    path: "/tester?recorded",
+    arrive: async ({ page }) => {
+      await page.locator("input[type=file]").setInputFiles({
+        name: "recorded.sse",
+        mimeType: "text/event-stream",
+        buffer: Buffer.from(RECORDED),
+      });
+      await page.locator(".card").first().waitFor();
+    },
+  },
+  {
     name: "phone",
     size: PHONE,
     arrive: async (guest) => {
@@ -284,6 +321,20 @@ export const SCENES: readonly Scene[] = [
     size: PHONE,
     path: "/history",
     arrive: async ({ page }) => await page.locator("[data-row]").first().waitFor(),
+  },
+  {
+    name: "phone-agents",
+    size: PHONE,
+    path: "/agents",
+    isPlain: true,
+    arrive: async ({ page }) => await page.locator(".agent-row").first().waitFor(),
+  },
+  {
+    name: "phone-metrics",
+    size: PHONE,
+    path: "/stats",
+    isPlain: true,
+    arrive: async ({ page }) => await page.locator(".tile").first().waitFor(),
   },
   {
     name: "phone-tester",
