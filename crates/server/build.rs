@@ -16,24 +16,33 @@ fn main() -> io::Result<()> {
         collect(&dist, "", &mut files)?;
     }
     files.sort();
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    // Copies: the page may be built anew while the program is compiled.
+    let copies = out.join("page");
+    if copies.exists() {
+        fs::remove_dir_all(&copies)?;
+    }
+    fs::create_dir(&copies)?;
     let mut table = String::from("[\n");
-    for (path, file) in &files {
-        let compressed = |ending: &str| {
-            let beside = PathBuf::from(format!("{}.{ending}", file.display()));
-            match beside.exists() {
-                true => format!("Some(include_bytes!({:?}))", beside),
-                false => "None".to_owned(),
-            }
+    for (n, (path, file)) in files.iter().enumerate() {
+        let copied = |ending: &str| -> io::Result<Option<PathBuf>> {
+            let from = PathBuf::from(format!("{}{ending}", file.display()));
+            let to = copies.join(format!("{n}{ending}"));
+            Ok(if from.exists() { fs::copy(from, &to).map(|_| Some(to))? } else { None })
+        };
+        let plain = copied("")?.unwrap_or_default();
+        let compressed = |ending: &str| -> io::Result<String> {
+            Ok(copied(ending)?
+                .map_or_else(|| "None".to_owned(), |file| format!("Some(include_bytes!({file:?}))")))
         };
         let _ = writeln!(
             table,
-            "    Embedded {{ path: {path:?}, plain: include_bytes!({file:?}), br: {}, gzip: {} }},",
-            compressed("br"),
-            compressed("gz")
+            "    Embedded {{ path: {path:?}, plain: include_bytes!({plain:?}), br: {}, gzip: {} }},",
+            compressed(".br")?,
+            compressed(".gz")?
         );
     }
     table.push_str("]\n");
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("page.rs"), table)
 }
 
