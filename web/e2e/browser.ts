@@ -177,6 +177,9 @@ export class Visitor {
     // The page's policy lets no script in; the debugger's own context is not the page's.
     const found: unknown = await this.page.evaluate(`(async () => {
       ${AXE}
+      // What is still fading in has not its colours yet; what never ends has them.
+      const ends = (animation) => animation.effect?.getComputedTiming().endTime !== Infinity;
+      await Promise.allSettled(document.getAnimations().filter(ends).map((animation) => animation.finished));
       const tags = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
       const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
       return violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ": " + node.html.slice(0, 160) + " " + (node.failureSummary ?? "")));

@@ -257,6 +257,8 @@ input = "none"
 effect = "read"
 ${more}`;
   return [
+    // Calls that are at work, and questions that nobody answers, are left behind by scene after scene.
+    "[server.limits]\nturns_per_key_max = 256\nturns_per_minute_max = 6_000\n",
     command("slow.work", "Works for a long time", ["sleep", "600"], "timeout_ms = 600_000\n") +
       'parameters = \'\'\'{"type": "object", "properties": {"minutes": {"type": "integer"}}}\'\'\'\n',
     command("data.table", "Weather of some cities", ["echo", TABLE], 'output = "json"\n') +

@@ -126,7 +126,12 @@ function Tree({ name, value, depth }: { name: string | undefined; value: unknown
   }
   return (
     <div>
-      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="text-left">
+      <button
+        type="button"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+        className="min-h-6 text-left"
+      >
         <span aria-hidden className={`inline-block w-4 text-muted ${isOpen ? "rotate-90" : ""}`}>
           ›
         </span>
