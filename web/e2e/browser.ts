@@ -208,6 +208,8 @@ async function fromFolder(route: Route, folder: string): Promise<void> {
   const { pathname } = new URL(route.request().url());
   const isFile = /\.\w+$/.test(pathname);
   if (isFile) return await route.fulfill({ path: join(folder, pathname) });
-  const response = await route.fetch();
-  await route.fulfill({ response, body: readFileSync(join(folder, "index.html"), "utf8") });
+  // A program without a page says at `/` how one gets it, under a policy of its own; where nothing is, the page's policy holds.
+  const response = await route.fetch({ url: new URL("/no-such-view", route.request().url()).href });
+  const page = { status: 200, contentType: "text/html", path: join(folder, "index.html") };
+  await route.fulfill({ response, ...page });
 }
