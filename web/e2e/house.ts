@@ -32,10 +32,16 @@ export class House {
     return server;
   }
 
-  /** Somebody who has a key already. */
-  async visitor(kind: Kind = {}, server = this.server, path = "/"): Promise<Visitor> {
+  /** Somebody without a key, who has not gone anywhere yet. */
+  async stranger(kind: Kind = {}): Promise<Visitor> {
     const somebody = await Visitor.come(kind);
     this.#visitors.push(somebody);
+    return somebody;
+  }
+
+  /** Somebody who has a key already. */
+  async visitor(kind: Kind = {}, server = this.server, path = "/"): Promise<Visitor> {
+    const somebody = await this.stranger(kind);
     await somebody.page.goto(`${server.url}${path}#token=${await server.key()}`);
     await somebody.page.locator("main header, main h1, main h2").first().waitFor();
     return somebody;

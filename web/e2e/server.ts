@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Throughline } from "../client/src/index.ts";
 
 const PROGRAM = process.env.THROUGHLINE_BIN;
 
@@ -100,16 +101,15 @@ tool_call = { enabled = true }
 
   /** A key for everything: what the printed link is good for, once. */
   async key(): Promise<string> {
-    this.#key ??= fetch(`${this.url}/v1/sign-in`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ticket: this.link.split("#sign-in=")[1] }),
-    }).then(async (response) => {
-      const { key }: { key?: string } = await response.json();
-      if (key === undefined) throw new Error(`the link is refused: ${response.status}`);
-      return key;
-    });
+    const ticket = this.link.split("#sign-in=")[1] ?? "";
+    const stranger = new Throughline({ baseUrl: this.url });
+    this.#key ??= stranger.call("POST /v1/sign-in", { body: { ticket } }).then(({ key }) => key);
     return await this.#key;
+  }
+
+  /** Whoever has that key, without a browser. */
+  async client(): Promise<Throughline> {
+    return new Throughline({ baseUrl: this.url, key: await this.key() });
   }
 
   /** A model that this script writes, or the demo model; where it is. */

@@ -1,35 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Kind, Visitor } from "../browser.ts";
+import { expect, test } from "vitest";
+import type { Kind, Visitor } from "../browser.ts";
+import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-let server: Server;
-let key = "";
-const visitors: Visitor[] = [];
+const house = House.of(() => Server.start());
 
-beforeAll(async () => {
-  server = await Server.start();
-  const response = await fetch(`${server.url}/v1/sign-in`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ ticket: server.link.split("#sign-in=")[1] }),
-  });
-  const answer: { key?: string } = await response.json();
-  key = answer.key ?? "";
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const visitor of visitors.splice(0)) {
-    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
-    await visitor.leave();
-  }
-});
-
-/** Somebody who has a key already, at the agents. */
+/** Somebody at the agents. */
 async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await Visitor.come(kind);
-  visitors.push(somebody);
-  await somebody.page.goto(`${server.url}/#token=${key}`);
-  await somebody.page.locator(`a[href="/agents"]`).click();
+  const somebody = await house.visitor(kind, house.server, "/agents");
   await somebody.page.locator(".agent-row").first().waitFor();
   return somebody;
 }
@@ -110,9 +88,8 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByRole("textbox", { name: "Rounds of tools" }).fill("many");
   await page.keyboard.press("Control+s");
   await page.getByRole("alert").getByText("invalid_agent").waitFor();
-  const wrong = page.locator('[aria-invalid="true"]');
-  await page.waitForFunction("document.activeElement?.getAttribute('aria-invalid') === 'true'");
-  expect(await wrong.count()).toBe(1);
+  await page.locator('[aria-invalid="true"]:focus').waitFor();
+  expect(await page.locator('[aria-invalid="true"]').count()).toBe(1);
   expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Hello {{ usr }}");
   expect(await page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
   await somebody.picture("agents-refused");
@@ -128,14 +105,14 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.goBack();
   await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  await page.goto(`${server.url}/agents?agent=kept`);
+  await page.goto(`${house.server.url}/agents?agent=kept`);
   await page.getByRole("textbox", { name: "System prompt" }).waitFor();
   expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Hello {{ user }}");
   expect(await page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
 
   // Somebody else was faster.
   const elsewhere = await somebody.tab();
-  await elsewhere.goto(`${server.url}/agents?agent=kept`);
+  await elsewhere.goto(`${house.server.url}/agents?agent=kept`);
   await elsewhere.getByRole("textbox", { name: "System prompt" }).fill("Theirs");
   await elsewhere.keyboard.press("Control+s");
   await elsewhere.getByText("Saved.").waitFor();

@@ -1,66 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Kind, Visitor } from "../browser.ts";
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-let server: Server;
-const visitors: Visitor[] = [];
-/** Servers of single tests, which end them as they like. */
-const owned: Server[] = [];
-
-beforeAll(async () => {
-  server = await Server.start();
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const visitor of visitors.splice(0)) {
-    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
-    expect(
-      [...visitor.hosts].filter((host) => host !== "" && !host.startsWith("127.0.0.1")),
-      "other hosts",
-    ).toEqual([]);
-    await visitor.leave();
-  }
-});
-afterEach(async () => {
-  for (const one of owned.splice(0)) await one.stop();
-});
-
-async function ownServer(script?: string): Promise<Server> {
-  const own = await Server.start(script);
-  owned.push(own);
-  return own;
-}
-
-/** Somebody who has a key already. */
-async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await Visitor.come(kind);
-  visitors.push(somebody);
-  await somebody.page.goto(`${server.url}/#token=${await key()}`);
-  await somebody.page.locator("textarea").waitFor();
-  return somebody;
-}
-
-let made: string | undefined;
-/** The key that the printed link is good for, once. */
-async function key(): Promise<string> {
-  if (made === undefined) {
-    const ticket = server.link.split("#sign-in=")[1];
-    const response = await fetch(`${server.url}/v1/sign-in`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ticket }),
-    });
-    const answer: { key?: string } = await response.json();
-    made = answer.key ?? "";
-  }
-  return made;
-}
+const house = House.of(() => Server.start());
 
 // R: D1, R4
 test("one click on the printed link opens the page, and no key is left in the address", async () => {
-  const own = await ownServer();
-  const somebody = await Visitor.come();
-  visitors.push(somebody);
+  const own = await house.own(Server.start());
+  const somebody = await house.stranger();
   const { page } = somebody;
   await page.goto(own.link);
   await page.locator("textarea").waitFor();
@@ -77,7 +24,7 @@ test("one click on the printed link opens the page, and no key is left in the ad
 
 // R: O4, T1, U1
 test("a first visitor asks with one click, and one message answers with its calls in it", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.picture("first-run");
   expect(await somebody.violations()).toEqual([]);
@@ -100,7 +47,7 @@ test("a first visitor asks with one click, and one message answers with its call
 
 // R: A2
 test("a question is answered with one key, and the tool runs", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
   const question = page.getByRole("group", { name: /wants to run/ });
@@ -120,7 +67,7 @@ test("a question is answered with one key, and the tool runs", async () => {
 
 // R: A2
 test("a denial with its reason reaches the model", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
@@ -139,7 +86,7 @@ test("a denial with its reason reaches the model", async () => {
 
 // R: A2
 test("arguments are edited before they run", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("button", { name: "Edit first" }).click();
@@ -153,11 +100,11 @@ test("arguments are edited before they run", async () => {
 
 // R: S2
 test("a reload in mid-reply loses and doubles nothing", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Count slowly to 20");
   await page.locator(".part[data-kind=text]").first().waitFor();
-  await page.waitForFunction("location.pathname.startsWith('/c/')");
+  await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
   await page.reload();
   await page.locator("article[aria-busy=true]").waitFor();
   await somebody.settled();
@@ -171,7 +118,7 @@ test("a reload in mid-reply loses and doubles nothing", async () => {
 
 // R: T8
 test("Esc stops, and what was there stays", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Count slowly to 20");
   await page.locator(".part[data-kind=text]").filter({ hasText: /\b3\b/ }).waitFor();
@@ -185,7 +132,7 @@ test("Esc stops, and what was there stays", async () => {
 
 // R: T14
 test("what is said in mid-turn is taken in, or begins the next turn", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Count slowly to 20");
   await page.locator(".part[data-kind=text]").first().waitFor();
@@ -200,7 +147,7 @@ test("what is said in mid-turn is taken in, or begins the next turn", async () =
 
 // R: U2
 test("the avatar acts in mid-reply, and what is only shown again moves nothing", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   const face = (name: string) => page.getByRole("img", { name: `Twine: ${name}`, exact: true });
   await face("neutral").waitFor();
@@ -226,7 +173,7 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
 
 // R: U2
 test("on a phone the avatar is a bubble that opens; whoever does not want it hides it, for good", async () => {
-  const somebody = await visitor({ width: 360, height: 740 });
+  const somebody = await house.visitor({ width: 360, height: 740 });
   const { page } = somebody;
   const bubble = page.getByRole("button", { name: "Avatar: neutral" });
   await bubble.click();
@@ -253,7 +200,7 @@ test("on a phone the avatar is a bubble that opens; whoever does not want it hid
 
 // R: S4
 test("an edit is another branch, and both can be gone to", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("What time is it?");
   await page.locator(".card").waitFor();
@@ -270,7 +217,7 @@ test("an edit is another branch, and both can be gone to", async () => {
 
 // R: S4
 test("conversations are listed, found, renamed and deleted", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Hello, you zebra");
   await somebody.settled();
@@ -278,7 +225,7 @@ test("conversations are listed, found, renamed and deleted", async () => {
   await page.getByRole("searchbox").fill("zebra");
   const row = page.locator("dialog li").filter({ hasText: "zebra" });
   await row.waitFor();
-  await page.waitForFunction("document.querySelectorAll('dialog li').length === 1");
+  await expect.poll(() => page.locator("dialog li").count()).toBe(1);
   await somebody.picture("conversations");
   expect(await somebody.violations()).toEqual([]);
   await row.hover();
@@ -293,11 +240,9 @@ test("conversations are listed, found, renamed and deleted", async () => {
 
 // R: S2
 test("a server that is killed and comes back goes on with the same message", async () => {
-  const own = await ownServer();
-  const somebody = await Visitor.come();
-  visitors.push(somebody);
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
   const { page } = somebody;
-  await page.goto(own.link);
   await somebody.say("Count slowly to 20");
   await page.locator(".part[data-kind=text]").filter({ hasText: /\b2\b/ }).waitFor();
   await own.kill();
@@ -314,7 +259,7 @@ test("a server that is killed and comes back goes on with the same message", asy
 
 // R: U6
 test("language and theme are chosen, hold at once and stay", async () => {
-  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark" });
+  const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark" });
   const { page } = somebody;
   await page.getByRole("heading", { name: "问一件需要工具的事" }).waitFor();
   expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
@@ -330,7 +275,7 @@ test("language and theme are chosen, hold at once and stay", async () => {
 
 // R: U6
 test("on a phone everything is there, and nothing is wider than the screen", async () => {
-  const somebody = await visitor({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
+  const somebody = await house.visitor({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
   const { page } = somebody;
   await somebody.say("明天早上九点在日历里加一个会议");
   await page.getByRole("button", { name: /^批准/ }).waitFor();
@@ -348,7 +293,7 @@ test("on a phone everything is there, and nothing is wider than the screen", asy
 
 // R: T12
 test("a picture goes along with a question", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   const png =
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP8z8DAwMDAxAADCBYAG3ECAcK9bJUAAAAASUVORK5CYII=";
@@ -365,13 +310,13 @@ test("a picture goes along with a question", async () => {
 
 // R: T3
 test("a model without tools is said to be one, and text mode is one click away", async () => {
-  const own = await ownServer(
-    'rules = [{ times = 1, then = { refuse_tools = "ollama" } }, { then = [{ say = "Without tools I say this." }] }]',
+  const own = await house.own(
+    Server.start(
+      'rules = [{ times = 1, then = { refuse_tools = "ollama" } }, { then = [{ say = "Without tools I say this." }] }]',
+    ),
   );
-  const somebody = await Visitor.come();
-  visitors.push(somebody);
+  const somebody = await house.visitor({}, own);
   const { page } = somebody;
-  await page.goto(own.link);
   await somebody.say("Hello");
   await page.getByRole("button", { name: "Switch to text" }).waitFor();
   await somebody.picture("error");
@@ -383,26 +328,20 @@ test("a model without tools is said to be one, and text mode is one click away",
 
 // R: R4
 test("a browser whose key is revoked is out at once", async () => {
-  const own = await ownServer();
-  const somebody = await Visitor.come();
-  visitors.push(somebody);
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
   const { page } = somebody;
-  await page.goto(own.link);
   await somebody.say("Count slowly to 20");
   await page.locator(".part[data-kind=text]").first().waitFor();
-  const key = String(await page.evaluate("localStorage.getItem('throughline.key')"));
-  const revoked = await fetch(`${own.url}/v1/keys/${key.split("_")[1]}`, {
-    method: "DELETE",
-    headers: { authorization: `Bearer ${key}` },
-  });
-  expect(revoked.status).toBe(204);
+  const key_id = (await own.key()).split("_")[1] ?? "";
+  await (await own.client()).call("DELETE /v1/keys/{key_id}", { path: { key_id } });
   await page.getByText("Who are you?").waitFor();
   expect(await page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 
 // R: A4, S2
 test("a question survives a reload, and another tab may answer it", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
@@ -419,7 +358,7 @@ test("a question survives a reload, and another tab may answer it", async () => 
 
 // R: T8
 test("stopped at a question, the call is settled and never runs", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
@@ -431,7 +370,7 @@ test("stopped at a question, the call is settled and never runs", async () => {
 
 // R: U6
 test("the whole answer can be gone through with the keyboard alone", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("What time is it?");
   await page.locator(".card").waitFor();

@@ -1,7 +1,7 @@
 // A model of one's own, from the first run to its first answer. R: O4
 
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Kind, Visitor } from "../browser.ts";
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
 const KEY = "sk-right-0123456789";
@@ -17,49 +17,11 @@ then = { http = { status = 402 } }
 then = [{ say = "Greetings from far away." }]
 `;
 
-let server: Server;
-let ticketUsed: string | undefined;
-const visitors: Visitor[] = [];
-
-beforeAll(async () => {
-  server = await Server.startConnectable(SCRIPT);
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const visitor of visitors.splice(0)) {
-    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
-    expect(
-      [...visitor.hosts].filter((host) => host !== "" && !host.startsWith("127.0.0.1")),
-      "other hosts",
-    ).toEqual([]);
-    await visitor.leave();
-  }
-});
-
-async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await Visitor.come(kind);
-  visitors.push(somebody);
-  await somebody.page.goto(`${server.url}/#token=${await token()}`);
-  await somebody.page.locator("textarea").waitFor();
-  return somebody;
-}
-
-async function token(): Promise<string> {
-  if (ticketUsed === undefined) {
-    const response = await fetch(`${server.url}/v1/sign-in`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ticket: server.link.split("#sign-in=")[1] }),
-    });
-    const answer: { key?: string } = await response.json();
-    ticketUsed = answer.key ?? "";
-  }
-  return ticketUsed;
-}
+const house = House.of(() => Server.startConnectable(SCRIPT));
 
 // R: O4, R4
 test("from the first run: a wrong key, the right one, a model, and it answers; the key is nowhere to be found", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
   const answers: string[] = [];
   page.on("response", (response) => {
@@ -118,9 +80,9 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   expect(await page.content()).not.toContain(KEY);
 
   // After a restart it is there, and answers again.
-  await server.kill();
-  await server.start();
-  await page.goto(`${server.url}/`);
+  await house.server.kill();
+  await house.server.start();
+  await page.goto(`${house.server.url}/`);
   await page.getByRole("button", { name: "deepseek/talks" }).waitFor();
   await somebody.say("Once more");
   await page.getByText("Greetings from far away.").first().waitFor();
@@ -139,7 +101,7 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
 
 // R: O4
 test("what cannot be reached says so; on a phone, in Chinese, in the dark", async () => {
-  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;
   await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
   const dialog = page.getByRole("dialog", { name: "连接模型" });
@@ -158,9 +120,9 @@ test("what cannot be reached says so; on a phone, in Chinese, in the dark", asyn
 
 // R: O4
 test("the settings lead there from every view, by the keyboard alone", async () => {
-  const somebody = await visitor();
+  const somebody = await house.visitor();
   const { page } = somebody;
-  await page.goto(`${server.url}/tester`);
+  await page.goto(`${house.server.url}/tester`);
   await page.getByRole("button", { name: "Settings" }).focus();
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Connect a model" }).focus();

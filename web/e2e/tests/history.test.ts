@@ -1,40 +1,14 @@
 import { readFileSync } from "node:fs";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Kind, Visitor } from "../browser.ts";
-import { Server } from "../server.ts";
+import { expect, test } from "vitest";
+import type { Kind, Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { withCalls } from "../with-calls.ts";
 
-let server: Server;
-let key: string;
-const visitors: Visitor[] = [];
+const house = House.of(withCalls);
 
-/** What was asked: three calls of one tool, one that fails, one that waits for somebody. */
-const PROMPTS = ["Compare the weather in Paris, London and Tokyo", "Call a tool that fails"];
-
-beforeAll(async () => {
-  server = await Server.start();
-  const first = await Visitor.come();
-  await first.page.goto(server.link);
-  for (const prompt of PROMPTS) {
-    await first.page.getByRole("link", { name: "New conversation" }).click();
-    await first.say(prompt);
-    await first.page.locator(".card, .calls").first().waitFor();
-    await first.settled();
-  }
-  key = String(await first.page.evaluate("localStorage.getItem('throughline.key')"));
-  await first.leave();
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const visitor of visitors.splice(0)) {
-    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
-    await visitor.leave();
-  }
-});
-
+/** Somebody at the calls. */
 async function visitor(path: string, kind: Kind = {}): Promise<Visitor> {
-  const somebody = await Visitor.come(kind);
-  visitors.push(somebody);
-  await somebody.page.goto(`${server.url}${path}#token=${key}`);
+  const somebody = await house.visitor(kind, house.server, path);
   await somebody.page.locator("[data-row]").first().waitFor();
   return somebody;
 }
@@ -91,10 +65,9 @@ test("details say what happened, what the model saw, and where the turn's time w
       .locator(place)
       .evaluateAll((cells) => cells.reduce((sum, cell) => sum + Number(cell.getAttribute("data-ms")), 0));
   const id = new URL(page.url()).searchParams.get("call") ?? "";
-  const answer = await fetch(`${server.url}/v1/turns/${id.slice(0, id.lastIndexOf("."))}/waterfall`, {
-    headers: { authorization: `Bearer ${key}` },
-  });
-  const { wall_ms }: { wall_ms?: number } = await answer.json();
+  const path = { turn_id: id.slice(0, id.lastIndexOf(".")) };
+  const client = await house.server.client();
+  const { wall_ms } = await client.call("GET /v1/turns/{turn_id}/waterfall", { path });
   expect(wall_ms).toBeGreaterThan(0);
   expect(await ms("tbody [data-ms]")).toBe(wall_ms);
   expect(await ms("tfoot [data-ms]")).toBe(wall_ms);
@@ -118,7 +91,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   const somebody = await visitor("/history");
   const { page } = somebody;
   const chat = await somebody.tab();
-  await chat.goto(`${server.url}/`);
+  await chat.goto(`${house.server.url}/`);
   await chat.locator("textarea").fill("Put a meeting into my calendar tomorrow at 9");
   await chat.keyboard.press("Enter");
   await chat.getByRole("button", { name: /^Approve/ }).waitFor();

@@ -1,39 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Kind, Visitor } from "../browser.ts";
-import { Server } from "../server.ts";
+import { expect, test } from "vitest";
+import type { Kind, Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { withCalls } from "../with-calls.ts";
 
-let server: Server;
-let key: string;
-const visitors: Visitor[] = [];
+const house = House.of(withCalls);
 
-/** Three calls of one tool, and one that fails. */
-const PROMPTS = ["Compare the weather in Paris, London and Tokyo", "Call a tool that fails"];
-
-beforeAll(async () => {
-  server = await Server.start();
-  const first = await Visitor.come();
-  await first.page.goto(server.link);
-  for (const prompt of PROMPTS) {
-    await first.page.getByRole("link", { name: "New conversation" }).click();
-    await first.say(prompt);
-    await first.page.locator(".card, .calls").first().waitFor();
-    await first.settled();
-  }
-  key = String(await first.page.evaluate("localStorage.getItem('throughline.key')"));
-  await first.leave();
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const visitor of visitors.splice(0)) {
-    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
-    await visitor.leave();
-  }
-});
-
+/** Somebody at the metrics of the last hour. */
 async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await Visitor.come(kind);
-  visitors.push(somebody);
-  await somebody.page.goto(`${server.url}/stats?range=hour#token=${key}`);
+  const somebody = await house.visitor(kind, house.server, "/stats?range=hour");
   await somebody.page.locator(".tile").first().waitFor();
   return somebody;
 }
@@ -79,7 +53,7 @@ test("another time is chosen, and what is new is there without a reload", async 
   const turns = page.getByRole("listitem", { name: "Tool calls", exact: true }).locator("dd").nth(1);
   await expect.poll(() => turns.textContent()).toBe("2");
   const chat = await somebody.tab();
-  await chat.goto(`${server.url}/`);
+  await chat.goto(`${house.server.url}/`);
   await chat.locator("textarea").fill("What time is it?");
   await chat.keyboard.press("Enter");
   await chat.locator("article[aria-busy=false]").last().waitFor();

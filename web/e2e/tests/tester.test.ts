@@ -1,35 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Kind, Visitor } from "../browser.ts";
+import { expect, test } from "vitest";
+import type { Kind, Visitor } from "../browser.ts";
+import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-let server: Server;
-let key = "";
-const visitors: Visitor[] = [];
+const house = House.of(() => Server.start());
 
-beforeAll(async () => {
-  server = await Server.start();
-  const response = await fetch(`${server.url}/v1/sign-in`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ ticket: server.link.split("#sign-in=")[1] }),
-  });
-  const answer: { key?: string } = await response.json();
-  key = answer.key ?? "";
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const visitor of visitors.splice(0)) {
-    expect(visitor.complaints, "scripts and the policy have nothing to complain of").toEqual([]);
-    await visitor.leave();
-  }
-});
-
-/** Somebody who has a key already, at the tester. */
+/** Somebody at the tester. */
 async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await Visitor.come(kind);
-  visitors.push(somebody);
-  await somebody.page.goto(`${server.url}/#token=${key}`);
-  await somebody.page.locator(`a[href="/tester"]`).click();
+  const somebody = await house.visitor(kind, house.server, "/tester");
   await somebody.page.locator(".tool-row").first().waitFor();
   return somebody;
 }
@@ -101,7 +79,7 @@ test("tools are found, tried, told and read out of a text", async () => {
   const { page } = somebody;
   const panel = (name: RegExp) => page.getByRole("region", { name });
   await page.getByRole("searchbox").fill("weather");
-  await page.waitForFunction("document.querySelectorAll('.tool-row').length === 1");
+  await expect.poll(() => page.locator(".tool-row").count()).toBe(1);
   await page.getByRole("button", { name: /demo\.weather/ }).click();
   const run = panel(/Run a tool/);
   await run.getByRole("button", { name: /^Run/ }).click();
@@ -159,7 +137,7 @@ test("an address fills the form in, and a tool that fails says so", async () => 
   const somebody = await visitor();
   const { page } = somebody;
   await page.goto(
-    `${server.url}/tester#tool=files.read&arguments=${encodeURIComponent('{"path":"no.txt","lines":3,"why":1}')}`,
+    `${house.server.url}/tester#tool=files.read&arguments=${encodeURIComponent('{"path":"no.txt","lines":3,"why":1}')}`,
   );
   await page.getByLabel("lines").waitFor();
   expect(await page.getByLabel("path").inputValue()).toBe("no.txt");
@@ -177,10 +155,8 @@ test("an address fills the form in, and a tool that fails says so", async () => 
 
 // R: U3
 test("a call of a conversation is tried with other arguments", async () => {
-  const somebody = await Visitor.come();
-  visitors.push(somebody);
+  const somebody = await house.visitor();
   const { page } = somebody;
-  await page.goto(`${server.url}/#token=${key}`);
   await somebody.say("What time is it in Tokyo?");
   await page.locator(".card").waitFor();
   await somebody.settled();
