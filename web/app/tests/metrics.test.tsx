@@ -40,7 +40,7 @@ const quiet = {
 const METRICS: MetricsInfo = {
   from: NOW - 86_400_000,
   until: NOW,
-  bucket_ms: 43_200_000,
+  bucket_ms: DAY.partMs,
   approvals_waiting: 1,
   turns,
   turns_by_status: [{ name: "completed", count: 2 }],

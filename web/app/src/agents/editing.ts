@@ -6,8 +6,8 @@ import {
   type Throughline,
 } from "@throughline/client";
 import { useCallback, useEffect, useState } from "react";
-import { useAsked } from "../tester/asked.ts";
 import { objectFrom } from "../tester/model/draft.ts";
+import { useAsked } from "../ui/asked.ts";
 import type { Example } from "./example.tsx";
 import { type Draft, draftOf, isChanged, settingsOf } from "./model/form.ts";
 import { strayTests } from "./model/rules.ts";

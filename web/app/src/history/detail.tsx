@@ -1,5 +1,6 @@
 import { ApiError, type CallBlock, type CallDetail, isFinal } from "@throughline/client";
 import { ArrowLeft, X } from "lucide-react";
+import { useCallback } from "react";
 import { Arguments, CallError } from "../chat/card/body.tsx";
 import { argumentsOf, callLook, nameOf, statusWord } from "../chat/card/look.ts";
 import { Output } from "../chat/card/output.tsx";
@@ -11,9 +12,10 @@ import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { testerAddress } from "../tester/address.ts";
 import { objectFrom } from "../tester/model/draft.ts";
+import { useAsked } from "../ui/asked.ts";
 import { CopyButton } from "../ui/copy.tsx";
+import { Failure } from "../ui/failure.tsx";
 import { MediaView } from "../ui/media.tsx";
-import { useAnswer } from "./answer.ts";
 import { Ids } from "./ids.tsx";
 import type { Filter } from "./model/filter.ts";
 import { Timeline } from "./timeline.tsx";
@@ -34,10 +36,14 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
   const words = useWords();
   const own = useHistoryWords();
   const client = useClient();
-  const { value: detail, failure } = useAnswer(
-    (signal) => client.call("GET /v1/history/calls/{tool_id}", { path: { tool_id: toolId }, signal }),
-    `${toolId} ${status}`,
+  // biome-ignore lint/correctness/useExhaustiveDependencies: with another status there is more to be known
+  const ask = useCallback(
+    (signal: AbortSignal) =>
+      client.call("GET /v1/history/calls/{tool_id}", { path: { tool_id: toolId }, signal }),
+    [client, toolId, status],
   );
+  const { value: detail, error, again } = useAsked(ask);
+  const isGone = error instanceof ApiError && error.status === 404;
   return (
     <section
       data-detail
@@ -62,19 +68,19 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
       </header>
       <div className="min-h-0 flex-1 overflow-auto overscroll-contain">
         {detail && <Known detail={detail} filter={filter} filterBy={filterBy} />}
-        {detail === undefined && (
+        {error !== undefined && !isGone && (
+          <div className="p-4">
+            <Failure error={error} again={again} />
+          </div>
+        )}
+        {detail === undefined && (error === undefined || isGone) && (
           <p role="status" className="p-4 text-[13px] text-muted">
-            {failure === undefined ? words.loading : failureWord(failure, own.goneCall)}
+            {isGone ? own.goneCall : words.loading}
           </p>
         )}
       </div>
     </section>
   );
-}
-
-function failureWord(failure: unknown, gone: string): string {
-  if (failure instanceof ApiError && failure.status === 404) return gone;
-  return failure instanceof Error ? failure.message : String(failure);
 }
 
 interface KnownProps {

@@ -1,7 +1,9 @@
+import type { Throughline } from "@throughline/client";
+import { useCallback } from "react";
 import { Waterfall } from "../charts/waterfall.tsx";
 import { Section } from "../chat/card/section.tsx";
 import { useClient } from "../session/context.tsx";
-import { useAnswer } from "./answer.ts";
+import { useAsked } from "../ui/asked.ts";
 import { useHistoryWords } from "./words.ts";
 
 /** As many calls of a turn as one page has. */
@@ -17,13 +19,9 @@ interface TurnTimeProps {
 export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
   const own = useHistoryWords();
   const client = useClient();
-  const { value } = useAnswer(async (signal) => {
-    const [waterfall, { items }] = await Promise.all([
-      client.call("GET /v1/turns/{turn_id}/waterfall", { path: { turn_id: turnId }, signal }),
-      client.call("GET /v1/history/calls", { query: { turn_id: turnId, limit: NAMED_MAX }, signal }),
-    ]);
-    return { waterfall, names: new Map(items.map((call) => [call.tool_id, call.tool_name])) };
-  }, `${turnId} ${status}`);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: with another status there is more to be known
+  const ask = useCallback((signal: AbortSignal) => timesOf(client, turnId, signal), [client, turnId, status]);
+  const { value } = useAsked(ask);
   if (value === undefined) return null;
   const { waterfall, names } = value;
   return (
@@ -34,4 +32,12 @@ export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
       )}
     </Section>
   );
+}
+
+async function timesOf(client: Throughline, turnId: string, signal: AbortSignal) {
+  const [waterfall, { items }] = await Promise.all([
+    client.call("GET /v1/turns/{turn_id}/waterfall", { path: { turn_id: turnId }, signal }),
+    client.call("GET /v1/history/calls", { query: { turn_id: turnId, limit: NAMED_MAX }, signal }),
+  ]);
+  return { waterfall, names: new Map(items.map((call) => [call.tool_id, call.tool_name])) };
 }

@@ -1,5 +1,5 @@
 import type { MetricsInfo, ToolMetrics } from "@throughline/client";
-import { type ReactNode, useEffect, useId, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useCallback, useEffect, useId, useSyncExternalStore } from "react";
 import { Lines, type Series } from "../charts/lines.tsx";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
@@ -7,6 +7,8 @@ import { frames, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { onPath, search } from "../shell/router.ts";
+import { useAsked } from "../ui/asked.ts";
+import { Failure } from "../ui/failure.tsx";
 import {
   addressOfRange,
   ask,
@@ -25,7 +27,7 @@ export default function MetricsView() {
   const words = useWords();
   const own = useMetricsWords();
   const range = rangeOf(useSyncExternalStore(onPath, search));
-  const { value, failure } = useMetrics(range);
+  const { value, error, again } = useMetrics(range);
   return (
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 min-[720px]:px-6">
@@ -43,17 +45,13 @@ export default function MetricsView() {
           ))}
         </nav>
       </header>
-      {failure !== undefined && (
-        <p role="alert" className="bg-error-soft px-4 py-2 text-[13px] text-error min-[720px]:px-6">
-          {failure instanceof Error ? failure.message : String(failure)}
-        </p>
-      )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <section className="metrics" tabIndex={0} aria-label={words.metrics}>
+        {error !== undefined && <Failure error={error} again={again} />}
         {value ? (
           <Known metrics={value} range={range} />
         ) : (
-          failure === undefined && <p role="status">{words.loading}</p>
+          error === undefined && <p role="status">{words.loading}</p>
         )}
       </section>
     </>
@@ -63,31 +61,23 @@ export default function MetricsView() {
 /** So often it is looked again, while somebody looks. */
 const AGAIN_MS = 15_000;
 
-/** The metrics of a time, renewed quietly. What was there stays until there is something newer. */
+/** The metrics of a time, renewed quietly. What was there stays until there is something newer of the same time. */
 function useMetrics(range: Range) {
   const client = useClient();
-  const [turn, setTurn] = useState(0);
-  const [state, setState] = useState<{ of?: Range; value?: MetricsInfo; failure?: unknown }>({});
-  // biome-ignore lint/correctness/useExhaustiveDependencies: every turn asks anew
+  const asked = useAsked(useCallback((signal) => ask(client, range, Date.now(), signal), [client, range]));
+  const { value, again } = asked;
   useEffect(() => {
-    const leave = new AbortController();
-    ask(client, range, Date.now(), leave.signal).then(
-      (value) => setState({ of: range, value }),
-      (failure: unknown) => leave.signal.aborted || setState((before) => ({ ...before, failure })),
-    );
-    const next = (): void => {
-      if (document.visibilityState === "visible") setTurn((turn) => turn + 1);
+    const look = (): void => {
+      if (document.visibilityState === "visible") again();
     };
-    const timer = setInterval(next, AGAIN_MS);
-    document.addEventListener("visibilitychange", next);
+    const timer = setInterval(look, AGAIN_MS);
+    document.addEventListener("visibilitychange", look);
     return () => {
-      leave.abort();
       clearInterval(timer);
-      document.removeEventListener("visibilitychange", next);
+      document.removeEventListener("visibilitychange", look);
     };
-  }, [client, range, turn]);
-  const { of, value, failure } = state;
-  return { value: of === range ? value : undefined, failure };
+  }, [again]);
+  return { ...asked, value: value?.bucket_ms === range.partMs ? value : undefined };
 }
 
 function Known({ metrics, range }: { metrics: MetricsInfo; range: Range }) {

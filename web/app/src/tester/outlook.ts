@@ -1,7 +1,7 @@
 import type { ToolInfo } from "@throughline/client";
 import { useCallback } from "react";
 import { useClient } from "../session/context.tsx";
-import { useAsked } from "./asked.ts";
+import { useAsked } from "../ui/asked.ts";
 import { type Fate, fateOf } from "./model/passages.ts";
 
 /** Nobody types faster than they want to be told. */

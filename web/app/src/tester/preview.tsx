@@ -1,10 +1,10 @@
 import type { Listed_PromptPreview, ToolInfo } from "@throughline/client";
 import { type ReactNode, useCallback, useState } from "react";
 import { useClient } from "../session/context.tsx";
+import { useAsked } from "../ui/asked.ts";
 import { CopyButton } from "../ui/copy.tsx";
-import { useAsked } from "./asked.ts";
-import { Failure } from "./failure.tsx";
-import { Panel } from "./panel.tsx";
+import { Failure } from "../ui/failure.tsx";
+import { Panel } from "../ui/panel.tsx";
 import { type TesterWords, useTesterWords } from "./words.ts";
 
 export type Way = Listed_PromptPreview["items"][number];

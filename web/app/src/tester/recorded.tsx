@@ -5,10 +5,11 @@ import { Section } from "../chat/card/section.tsx";
 import { size } from "../chat/clock.ts";
 import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
-import { useAsked } from "./asked.ts";
+import { useAsked } from "../ui/asked.ts";
+import { Failure } from "../ui/failure.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { usePartWords } from "../ui/words.ts";
 import { Controls } from "./controls.tsx";
-import { Failure } from "./failure.tsx";
-import { Panel } from "./panel.tsx";
 import { usePlaying } from "./play.ts";
 import { useRecordedWords } from "./recorded-words.ts";
 import { useTesterWords } from "./words.ts";
@@ -103,7 +104,7 @@ async function decode(
 /** What it is, what is wrong with it and where, and what helps. */
 function Findings({ decoded }: { decoded: Decoded }) {
   const own = useRecordedWords();
-  const words = useTesterWords();
+  const parts = usePartWords();
   const { usage, calls, problems, mistakes } = decoded;
   const facts = [
     decoded.api,
@@ -124,7 +125,7 @@ function Findings({ decoded }: { decoded: Decoded }) {
         <p key={code} className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
           <code className="font-semibold text-error">{code}</code> {what}
           <br />
-          <strong>{words.remedy}: </strong>
+          <strong>{parts.remedy}: </strong>
           {remedy}
         </p>
       ))}

@@ -4,13 +4,13 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { Elapsed } from "../chat/card/elapsed.tsx";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
-import { Failure } from "./failure.tsx";
+import { Failure } from "../ui/failure.tsx";
+import { Panel } from "../ui/panel.tsx";
 import { Fields } from "./fields.tsx";
 import { LOOKS } from "./looks.ts";
 import { argumentsOf, type Flaws, objectDraft, objectFrom } from "./model/draft.ts";
 import { formOf } from "./model/fields.ts";
 import { useOutlook } from "./outlook.ts";
-import { Panel } from "./panel.tsx";
 import { Result } from "./result.tsx";
 import { useTesterWords } from "./words.ts";
 

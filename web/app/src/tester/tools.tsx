@@ -2,7 +2,7 @@ import type { SourceInfo, ToolInfo, Tools } from "@throughline/client";
 import { useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
 import { useWords } from "../i18n/use.ts";
-import { Panel } from "./panel.tsx";
+import { Panel } from "../ui/panel.tsx";
 import { useTesterWords } from "./words.ts";
 
 interface ToolsPanelProps {

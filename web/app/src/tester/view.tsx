@@ -3,9 +3,9 @@ import { lazy, Suspense, useCallback, useState, useSyncExternalStore } from "rea
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { go, hash, onPath, search } from "../shell/router.ts";
+import { useAsked } from "../ui/asked.ts";
+import { Failure } from "../ui/failure.tsx";
 import { testerAddress } from "./address.ts";
-import { useAsked } from "./asked.ts";
-import { Failure } from "./failure.tsx";
 import { askedBy } from "./model/asked-by.ts";
 import { ParsePanel } from "./parse.tsx";
 import { PreviewPanel } from "./preview.tsx";

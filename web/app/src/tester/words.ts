@@ -10,7 +10,6 @@ const en = {
   workbench: "Workbench",
   recorded: "Recorded stream",
   agent: "Agent",
-  tryAgain: "Try again",
 
   // Tools
   tools: "Discovered tools",
@@ -69,7 +68,6 @@ const en = {
   stopped: "Stopped. The tool was told to end; what it had done so far is done.",
   runsInClient: "It runs in a connected page or app, and only in a turn: it cannot be tried by hand.",
   told: "What a model would be told",
-  remedy: "What helps",
 
   // Parse
   parse: "Parse text",
@@ -118,7 +116,6 @@ const zh: TesterWords = {
   workbench: "工作台",
   recorded: "录制的流",
   agent: "智能体",
-  tryAgain: "再试一次",
 
   tools: "已发现的工具",
   offeredOf: (offered, all) => `提供 ${offered} / ${all} 个`,
@@ -174,7 +171,6 @@ const zh: TesterWords = {
   stopped: "已停止。已通知工具结束；它已做的事不会撤销。",
   runsInClient: "它在已连接的页面或应用里运行，而且只在一轮对话中，无法手动试用。",
   told: "模型会看到的内容",
-  remedy: "怎么办",
 
   parse: "解析文本",
   reply: "模型的一段回复",

@@ -1,9 +1,11 @@
 import { ApiError } from "@throughline/client";
-import { useTesterWords } from "./words.ts";
+import { useWords } from "../i18n/use.ts";
+import { usePartWords } from "./words.ts";
 
 /** What the server refused, and what can be done about it. */
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
-  const words = useTesterWords();
+  const words = useWords();
+  const own = usePartWords();
   const isRefusal = error instanceof ApiError;
   const remedy = isRefusal ? error.remedy : undefined;
   return (
@@ -14,7 +16,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
       </p>
       {remedy && (
         <p className="mt-1">
-          <strong>{words.remedy}: </strong>
+          <strong>{own.remedy}: </strong>
           {remedy}
         </p>
       )}
