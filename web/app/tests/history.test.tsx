@@ -1,4 +1,4 @@
-import { render, screen, within } from "@testing-library/react";
+import { render, renderHook, screen, within } from "@testing-library/react";
 import { type CallInfo, Throughline, type WaterfallInfo } from "@throughline/client";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -7,7 +7,10 @@ import { Waterfall } from "../src/charts/waterfall.tsx";
 import { Calls } from "../src/history/model/calls.ts";
 import { fileName } from "../src/history/model/export.ts";
 import { addressOf, type Place, placeOf, queryOf, SPANS, withPart } from "../src/history/model/filter.ts";
-import { argumentsLine, moment } from "../src/history/model/row.ts";
+import { argumentsLine, moment, stateOf, stateWord } from "../src/history/model/row.ts";
+import { useHistoryWords } from "../src/history/words.ts";
+import { en } from "../src/i18n/en.ts";
+import { zh } from "../src/i18n/zh.ts";
 import { language } from "../src/preferences.ts";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
@@ -181,6 +184,25 @@ test.each([
   ["zh-CN", NOW - 24 * HOUR_MS, "11月21日 14:02"],
 ])("in %s a call of %i began at %s", (language, at, said) => {
   expect(moment(at, NOW, language)).toBe(said);
+});
+
+// R: U5
+test.each([
+  ["preparing", null, "Preparing", "准备中"],
+  ["queued", null, "Queued", "排队中"],
+  ["success", null, "Done", "完成"],
+  ["error", "failed: no such city", "Failed", "失败"],
+  ["not_started", "invalid_arguments: /city: must be given", "Bad arguments", "参数有误"],
+  ["not_started", "unknown_tool", "No such tool", "没有这个工具"],
+  ["not_started", "stopped", "Not started", "未开始"],
+  ["of_a_later_release", null, "Unknown", "未知"],
+])("a call that is %s with %s is said to be %s, %s", (status, error, ...said) => {
+  const spoken = [en, zh].map((words) => {
+    language.set(words === zh ? "zh-CN" : "en");
+    const { result } = renderHook(useHistoryWords);
+    return stateWord(stateOf(status, words, error), words, result.current);
+  });
+  expect(spoken).toEqual(said);
 });
 
 test("an exported file says when it was made", () => {

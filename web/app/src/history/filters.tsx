@@ -1,10 +1,10 @@
 import { X } from "lucide-react";
 import { useEffect, useState } from "react";
-import { lookOf } from "../chat/card/look.ts";
+import { callLook } from "../chat/card/look.ts";
 import { useWords } from "../i18n/use.ts";
 import type { CallsState } from "./model/calls.ts";
 import { type Filter, SPANS, withPart } from "./model/filter.ts";
-import { statusOf } from "./model/row.ts";
+import { stateOf, stateWord } from "./model/row.ts";
 import { useHistoryWords } from "./words.ts";
 
 interface FiltersProps {
@@ -72,10 +72,10 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
             type="button"
             className="chip"
             aria-pressed={filter.status === name}
-            data-look={lookOf(statusOf(name, words))}
+            data-look={callLook(stateOf(name, words))}
             onClick={() => choose("status", filter.status === name ? undefined : name)}
           >
-            {words.callStatus[statusOf(name, words)]} {count}
+            {stateWord(stateOf(name, words), words, own)} {count}
           </button>
         ))}
         <button

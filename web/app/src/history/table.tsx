@@ -1,14 +1,14 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { CallInfo } from "@throughline/client";
 import { type KeyboardEvent, useEffect, useRef } from "react";
-import { lookOf } from "../chat/card/look.ts";
+import { callLook } from "../chat/card/look.ts";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
 import { Link } from "../shell/link.tsx";
 import { go } from "../shell/router.ts";
 import type { CallsState } from "./model/calls.ts";
 import { isEverything } from "./model/filter.ts";
-import { argumentsLine, moment, statusOf } from "./model/row.ts";
+import { argumentsLine, moment, stateOf, stateWord } from "./model/row.ts";
 import { useHistoryWords } from "./words.ts";
 
 interface TableProps {
@@ -121,7 +121,8 @@ interface RowProps {
 
 function Row({ row, at, isOpen, href }: RowProps) {
   const words = useWords();
-  const status = statusOf(row.status, words);
+  const own = useHistoryWords();
+  const state = stateOf(row.status, words, row.error);
   return (
     <tr data-row={row.tool_id} aria-rowindex={at + 2} onClick={() => go(href)}>
       <td className="when" title={new Date(row.started_at).toLocaleString()}>
@@ -139,11 +140,11 @@ function Row({ row, at, isOpen, href }: RowProps) {
         </Link>
       </td>
       <td className="font-mono text-[12px] text-muted max-[719px]:hidden">
-        {status === "preparing" ? "…" : argumentsLine(row.arguments) || words.noArguments}
+        {state.status === "preparing" ? "…" : argumentsLine(row.arguments) || words.noArguments}
       </td>
       <td>
-        <span className="pill" data-look={lookOf(status)}>
-          {words.callStatus[status]}
+        <span className="pill" data-look={callLook(state)}>
+          {stateWord(state, words, own)}
         </span>
       </td>
       <td className="figure max-[519px]:hidden">

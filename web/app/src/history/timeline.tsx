@@ -1,7 +1,8 @@
 import type { Moment } from "@throughline/client";
+import { statusWord } from "../chat/card/look.ts";
 import { Section } from "../chat/card/section.tsx";
 import { useWords } from "../i18n/use.ts";
-import { statusOf } from "./model/row.ts";
+import { stateOf } from "./model/row.ts";
 import { type HistoryWords, useHistoryWords } from "./words.ts";
 
 /** What happened to a call, and when. */
@@ -32,16 +33,21 @@ export function Timeline({ moments }: { moments: readonly Moment[] }) {
 function Said({ moment: { event, detail } }: { moment: Moment }) {
   const words = useWords();
   const own = useHistoryWords();
-  const { status, decision, reason } = detail;
+  const { status, error, decision, reason } = detail;
   const said =
     event === "tool_result" && typeof status === "string"
-      ? words.callStatus[statusOf(status, words)]
+      ? statusWord(stateOf(status, words, codeOf(error)), words)
       : event === "approval_resolved"
         ? [decision === "deny" ? words.callStatus.denied : own.approved, reason]
             .filter((one) => typeof one === "string" && one !== "")
             .join(": ")
         : "";
   return said === "" ? null : <span className="text-muted"> · {said}</span>;
+}
+
+/** Of what went wrong, as the event has it. */
+function codeOf(error: unknown): string | undefined {
+  return typeof error === "object" && error !== null && "code" in error ? String(error.code) : undefined;
 }
 
 /** Events of a later release have their own names. */

@@ -29,15 +29,21 @@ export function lookOf(status: CallBlock["status"]): Look {
   }
 }
 
+/** As much of a call as its looks depend on. */
+export interface State {
+  readonly status?: CallBlock["status"];
+  readonly error?: { readonly code: string };
+}
+
 /** The word on the pill. What could not run since it was wrong has failed, whatever its status is called. */
-export function statusWord(call: Readonly<CallBlock>, words: Words): string {
+export function statusWord(call: State, words: Words): string {
   if (call.error?.code === "invalid_arguments") return words.badArguments;
   if (call.error?.code === "unknown_tool") return words.unknownTool;
   return words.callStatus[call.status ?? "unknown"];
 }
 
 /** As {@link lookOf}, but what was refused for its own mistakes looks like one. */
-export function callLook(call: Readonly<CallBlock>): Look {
+export function callLook(call: State): Look {
   const isMistake = call.error?.code === "invalid_arguments" || call.error?.code === "unknown_tool";
   return isMistake ? "bad" : lookOf(call.status);
 }

@@ -1,7 +1,9 @@
 // What a row says of a call. Framework-free.
 
 import type { CallBlock } from "@throughline/client";
+import { type State, statusWord } from "../../chat/card/look.ts";
 import type { Words } from "../../i18n/words.ts";
+import type { HistoryWords } from "../words.ts";
 
 export type Status = NonNullable<CallBlock["status"]>;
 
@@ -20,6 +22,17 @@ export function statusOf(status: string, words: Words): Status {
 
 function isStatus(status: string, words: Words): status is Status {
   return Object.hasOwn(words.callStatus, status);
+}
+
+/** A call as rows have it: what was wrong is told as `code`, or as `code: message`. */
+export function stateOf(status: string, words: Words, error?: string | null): State {
+  const code = error?.split(":", 1)[0];
+  return { status: statusOf(status, words), ...(code ? { error: { code } } : {}) };
+}
+
+/** The word on a row. One that has not begun may still be written, or wait for its turn: rows do not say which. */
+export function stateWord(state: State, words: Words, own: HistoryWords): string {
+  return state.status === "preparing" ? own.preparing : statusWord(state, words);
 }
 
 /** Arguments in a line: `city: "Paris", days: 7`; what is no object stays as it is. */
