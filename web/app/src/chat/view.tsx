@@ -65,7 +65,8 @@ export default function ChatView() {
   useEffect(() => {
     void conversation.open(id).then(() => stick.current?.toEnd());
   }, [conversation, id, stick]);
-  useEffect(() => stick.current?.rest(state.phase === "new"), [state.phase, stick]);
+  const isNew = state.phase === "new";
+  useEffect(() => stick.current?.rest(isNew), [isNew, stick]);
   useEffect(() => {
     const seen = (): void => {
       if (document.visibilityState === "visible") void conversation.refresh().catch(() => undefined);
@@ -82,6 +83,7 @@ export default function ChatView() {
     () => ({ conversation, attention, avatar, hold: () => stick.current?.hold() }),
     [conversation, attention, avatar, stick],
   );
+  const bubble = hasAvatar && <AvatarBubble avatar={avatar} />;
   const ask = (prompt: string): void => {
     void conversation.send([{ type: "text", text: prompt }], mode.chosen()).catch(() => undefined);
   };
@@ -103,7 +105,11 @@ export default function ChatView() {
             <div ref={content} className="mx-auto max-w-190 pt-6.5 pb-2.5 max-[1099px]:pb-26">
               {state.phase === "loading" && <p className="text-muted">{words.loading}</p>}
               {state.phase === "missing" && <p>{words.missing}</p>}
-              {state.phase === "new" && <FirstRun model={offer?.model} ask={ask} />}
+              {isNew && (
+                <FirstRun model={offer?.model} ask={ask}>
+                  {bubble}
+                </FirstRun>
+              )}
               {state.before !== undefined && (
                 <button
                   type="button"
@@ -122,7 +128,7 @@ export default function ChatView() {
           </div>
           <div className="relative flex-none px-4 pt-1.5 pb-3 min-[720px]:px-6 min-[720px]:pb-4.5">
             {!isStuck && <ToEnd isRunning={state.running !== undefined} go={() => stick.current?.toEnd()} />}
-            {hasAvatar && <AvatarBubble avatar={avatar} />}
+            {!isNew && bubble}
             <Failure failure={state.failure} dismiss={conversation.dismissFailure} />
             <QuestionBar />
             <StatusLine />
