@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { Throughline } from "../client/src/index.ts";
 
 const PROGRAM = process.env.THROUGHLINE_BIN;
+/** Where nothing listens. */
+const NOWHERE = "http://127.0.0.1:9/v1";
 
 /** What the model says to what: a rule of `throughline mock`, see docs/mock.md. */
 export interface Rule {
@@ -23,8 +25,13 @@ export class Server {
   #model = ["--model", "demo", "--demo-tools"];
   #port = 0;
   #key: Promise<string> | undefined;
-  /** What the server finds in its environment besides. */
-  readonly #variables: Record<string, string> = {};
+  /** What the server finds in its environment besides: whatever else runs on this machine is none of a test's. */
+  readonly #variables: Record<string, string> = Object.fromEntries(
+    ["OLLAMA", "LMSTUDIO", "LLAMA_CPP", "VLLM", "GCLI2API"].map((name) => [
+      `THROUGHLINE_BASE_URL_${name}`,
+      NOWHERE,
+    ]),
+  );
   /** What it printed last: a link that signs one browser in. */
   link = "";
 
@@ -40,16 +47,10 @@ export class Server {
   static async startConnectable(script: string): Promise<Server> {
     const server = new Server();
     const [base, local] = [await server.#mock(script), await server.#mock()];
-    const closed = "http://127.0.0.1:9/v1";
     Object.assign(server.#variables, {
       THROUGHLINE_BASE_URL_DEEPSEEK: base,
-      THROUGHLINE_BASE_URL_GROQ: closed,
+      THROUGHLINE_BASE_URL_GROQ: NOWHERE,
       THROUGHLINE_BASE_URL_LMSTUDIO: local,
-      // What else may run on this machine is none of this test.
-      THROUGHLINE_BASE_URL_OLLAMA: closed,
-      THROUGHLINE_BASE_URL_LLAMA_CPP: closed,
-      THROUGHLINE_BASE_URL_VLLM: closed,
-      THROUGHLINE_BASE_URL_GCLI2API: closed,
     });
     await server.start();
     return server;

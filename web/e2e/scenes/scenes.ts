@@ -46,6 +46,12 @@ export class Guest {
     await this.card(tool).locator(".card-head").nth(at).click();
   }
 
+  /** The dialog of models. */
+  async openModels(): Promise<void> {
+    await this.button(this.words.settings).click();
+    await this.button(this.words.connectHow).click();
+  }
+
   /** All that is in the thread, from its beginning. */
   async fromTop(): Promise<void> {
     await this.page.locator("ol article").first().scrollIntoViewIfNeeded();
@@ -222,6 +228,23 @@ export const SCENES: readonly Scene[] = [
     arrive: async (guest) => {
       await guest.button(guest.words.settings).click();
       await guest.page.getByLabel(guest.words.theme).waitFor();
+    },
+  },
+  {
+    name: "connect",
+    arrive: async (guest) => {
+      await guest.openModels();
+      await guest.page.getByRole("dialog").getByRole("listitem").first().waitFor();
+    },
+  },
+  {
+    name: "connect-key",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.openModels();
+      const dialog = guest.page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "DeepSeek" }).click();
+      await dialog.locator("form input").waitFor();
     },
   },
   {
