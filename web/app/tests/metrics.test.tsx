@@ -1,14 +1,19 @@
-import { render, screen, within } from "@testing-library/react";
+import { readFileSync } from "node:fs";
+import { act, render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { type MetricsInfo, Throughline } from "@throughline/client";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Lines } from "../src/charts/lines.tsx";
+import { lookOf } from "../src/chat/card/look.ts";
 import { Frames } from "../src/chat/model/frames.ts";
+import { stateOf } from "../src/history/model/row.ts";
+import { en } from "../src/i18n/en.ts";
 import {
   addressOfRange,
   ask,
   callsOf,
+  FAILED,
   failedOf,
   percent,
   RANGES,
@@ -18,6 +23,7 @@ import {
 import MetricsView from "../src/metrics/view.tsx";
 import { frames as kept, language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
+import { go } from "../src/shell/router.ts";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
 const DAY = rangeOf("");
@@ -107,6 +113,16 @@ describe("a time", () => {
     expect(failedOf(DAY, { ...METRICS, calls_by_status: [] })).toBe("/history?status=error&since=day");
   });
 
+  test("what has failed is what the API counts as failed, and looks like it", () => {
+    const { components } = JSON.parse(readFileSync("client/openapi.json", "utf8"));
+    const { finished, failed } = components.schemas.CallsMetrics.properties;
+    const namesIn = (text: string): string[] => [...text.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
+    const [ended, good] = [finished, failed].map(({ description }) => namesIn(description));
+    expect(FAILED).toEqual(ended?.filter((name) => !good?.includes(name)));
+    const bad = Object.keys(en.callStatus).filter((name) => lookOf(stateOf(name, en).status) === "bad");
+    expect(FAILED).toEqual(bad);
+  });
+
   test("figures are short", () => {
     expect([undefined, 0, 0.042, 1 / 3, 1].map(percent)).toEqual(["–", "0 %", "4.2 %", "33 %", "100 %"]);
     expect([9.44, 148.2].map(rounded)).toEqual(["9.4", "148"]);
@@ -149,11 +165,28 @@ describe("the view", () => {
     expect(table).toHaveTextContent("684 ms");
   });
 
-  test("says that it counts only the newest, and what does not work", async () => {
+  test("says that it counts only the newest", async () => {
     show(() => Response.json({ ...METRICS, calls_cut: true }));
     await screen.findByText(/figures of the newest 20,000/);
-    show(() => new Response("{}", { status: 500 }));
+  });
+
+  test("says what does not work, and tries again when it is told to", async () => {
+    let isWell = false;
+    show(() => (isWell ? Response.json(METRICS) : new Response("{}", { status: 500 })));
     await screen.findByRole("alert");
+    isWell = true;
+    await userEvent.click(screen.getByRole("button", { name: "Try again" }));
+    await screen.findByRole("listitem", { name: "First token" });
+    expect(screen.queryByRole("alert")).toBeNull();
+  });
+
+  test("figures of one time are never shown as those of another", async () => {
+    show(() => Response.json(METRICS));
+    await screen.findByRole("listitem", { name: "First token" });
+    act(() => go("/stats?range=hour"));
+    expect(screen.queryByRole("listitem", { name: "First token" })).toBeNull();
+    act(() => go("/stats"));
+    await screen.findByRole("listitem", { name: "First token" });
   });
 });
 

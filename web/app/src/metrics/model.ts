@@ -52,7 +52,8 @@ export function callsOf({ span }: Range, filter: Filter = {}): string {
   return addressOf({ filter: { ...filter, since: span } });
 }
 
-const FAILED = ["error", "timed_out", "unknown"];
+/** States of calls that the server counts as `failed`. */
+export const FAILED = ["error", "timed_out", "unknown"];
 
 /** The calls that failed, in the way in which most of them did: the history shows one state at a time. */
 export function failedOf(range: Range, { calls_by_status }: MetricsInfo): string {
