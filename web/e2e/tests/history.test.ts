@@ -159,6 +159,11 @@ test("of a thousand calls only those on the screen are in the page, and the rest
   expect(await page.locator("[data-row]").count()).toBeLessThan(60);
   await somebody.picture("history-thousand");
   await page.getByText("Loading more…").waitFor({ state: "detached" });
+  // On a phone there are fewer columns, and they have all of the width.
+  await page.setViewportSize({ width: 360, height: 740 });
+  const right = async (place: string) =>
+    (await page.locator(place).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().right)))[0];
+  await expect.poll(() => right(".history th:nth-child(4)")).toBe(await right(".history"));
 });
 
 // R: S4

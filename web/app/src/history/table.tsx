@@ -107,7 +107,8 @@ function Spacer({ px }: { px: number }) {
   if (px <= 0) return null;
   return (
     <tr aria-hidden className="spacer" style={{ height: px }}>
-      <td colSpan={5} />
+      {/* One cell: more than there are columns would make some, and on a phone there are fewer. */}
+      <td />
     </tr>
   );
 }
