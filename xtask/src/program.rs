@@ -88,9 +88,8 @@ impl Program {
 
     /// Runs it and shows what it prints; if it fails, the error ends with the last of its lines, so that they stand where
     /// the outcome does.
-    pub fn run_and_keep_the_end(mut self) -> Result<()> {
+    pub fn run_and_keep_the_end(self) -> Result<()> {
         const KEPT_LINES: usize = 60;
-        self.command.stderr(Stdio::inherit());
         let mut end = VecDeque::with_capacity(KEPT_LINES);
         let shown = self.shown.clone();
         let status = self.lines(|line| {

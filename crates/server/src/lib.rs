@@ -11,6 +11,7 @@ pub mod extract;
 pub mod gate;
 pub mod hub;
 pub mod kept_media;
+pub mod language;
 pub mod memories;
 pub mod net;
 pub mod own_agents;

@@ -7,7 +7,7 @@ mod mistakes;
 mod words;
 
 pub use mistakes::{Mistake, mistakes};
-pub use words::{Language, problem};
+pub use words::problem;
 
 use throughline_engine::{
     Effect, Event, Input, OfferedTool, Out, Turn, TurnSetup, TurnStart, UpstreamChoice,

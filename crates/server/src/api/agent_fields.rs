@@ -6,6 +6,7 @@
 use self::Kind::{Choice, Json, Lines, Long, Model, Number, Switch};
 use crate::error::ApiError;
 use crate::extract::Query;
+use crate::language::Language;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use axum::extract::State;
@@ -87,7 +88,7 @@ async fn fields(
     Query(query): Query<FieldsQuery>,
 ) -> Result<axum::Json<AgentFields>, ApiError> {
     principal.need(Scope::Chat)?;
-    let language = Language::of(query.language.as_deref().unwrap_or_default());
+    let language = query.language.as_deref().map(Language::tagged).unwrap_or_default();
     Ok(axum::Json(AgentFields { parts: parts(language, &state.app.agent_defaults()) }))
 }
 
@@ -113,27 +114,12 @@ fn parts(language: Language, defaults: &Value) -> Vec<PartInfo> {
     PARTS.iter().map(part).collect()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Language {
-    English,
-    Chinese,
-}
-
-impl Language {
-    fn of(tag: &str) -> Self {
-        if tag.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
-    }
-}
-
 /// A sentence in every language that there is.
 struct Said(&'static str, &'static str);
 
 impl Said {
     fn in_language(&self, language: Language) -> &'static str {
-        match language {
-            Language::English => self.0,
-            Language::Chinese => self.1,
-        }
+        language.of(self.0, self.1)
     }
 }
 
@@ -551,6 +537,5 @@ mod tests {
         }
         let paths: Vec<_> = PARTS.iter().flat_map(|part| part.rows).map(|row| row.path).collect();
         assert_eq!(paths.iter().collect::<BTreeSet<_>>().len(), paths.len(), "a field twice");
-        assert!(Language::of("zh-Hans") == Language::Chinese && Language::of("de") == Language::English);
     }
 }

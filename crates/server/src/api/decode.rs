@@ -1,9 +1,11 @@
 //! A recorded reply of an upstream, decoded as turns decode theirs. Nothing of it is kept or run. // R: U3
 
+use super::tools::word;
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::Query;
+use crate::language::Language;
 use crate::principal::{Principal, Scope};
-use crate::recording::{self, Language, Lines, Mistake, RECORDING_BYTES_MAX, Recording};
+use crate::recording::{self, Lines, Mistake, RECORDING_BYTES_MAX, Recording};
 use crate::state::AppState;
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartError;
@@ -254,14 +256,5 @@ fn describe(body: &[u8], recording: Recording, language: Language) -> Decoded {
             })
             .collect(),
         pieces_cut: is_cut,
-    }
-}
-
-/// The word of a value that is one, or of an object that has one name.
-fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        Ok(Value::Object(members)) => members.keys().next().cloned().unwrap_or_default(),
-        _ => String::new(),
     }
 }

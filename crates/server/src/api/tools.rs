@@ -95,10 +95,11 @@ impl From<ToolDescription> for ToolInfo {
     }
 }
 
-/// The name of a unit variant on the wire.
-fn word(value: &impl Serialize) -> String {
+/// The name of a variant on the wire.
+pub(super) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
+        Ok(Value::Object(members)) => members.keys().next().cloned().unwrap_or_default(),
         _ => String::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! What recordings are when they are not what somebody meant to record, and what helps. // R: U3
 
-use super::words::{self, Language};
+use super::words;
+use crate::language::Language;
 
 /// Why there is little in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     fn check(body: &[u8], expected: &[&str]) {
-        let found: Vec<&str> = mistakes(body, Language::En).iter().map(|mistake| mistake.code).collect();
+        let found: Vec<&str> = mistakes(body, Language::English).iter().map(|mistake| mistake.code).collect();
         assert_eq!(found, expected, "{}", String::from_utf8_lossy(body));
     }
 
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn every_sign_has_words_in_both_languages() {
         for (code, _) in SIGNS {
-            for language in [Language::En, Language::Zh] {
+            for language in [Language::English, Language::Chinese] {
                 assert!(words::mistake(code, language).is_some(), "{code} {language:?}");
             }
         }

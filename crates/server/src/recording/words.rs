@@ -1,31 +1,8 @@
 //! What is said of recordings, in Chinese and English side by side.
 
 use super::mistakes::Mistake;
+use crate::language::Language;
 use throughline_wire::ProblemKind;
-
-/// In which language it is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Language {
-    /// English.
-    #[default]
-    En,
-    /// Simplified Chinese.
-    Zh,
-}
-
-impl Language {
-    /// What a language tag asks for: `zh-CN` is Chinese, whatever else is English.
-    pub fn tagged(tag: &str) -> Self {
-        if tag.to_ascii_lowercase().starts_with("zh") { Self::Zh } else { Self::En }
-    }
-
-    fn of<T>(self, en: T, zh: T) -> T {
-        match self {
-            Self::En => en,
-            Self::Zh => zh,
-        }
-    }
-}
 
 /// A mistake by its code.
 pub(super) fn mistake(code: &str, language: Language) -> Option<Mistake> {

@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 use throughline_store::catalog::{CallSample, SampleRange, Sampled, Samples, TurnSample};
 use utoipa::{IntoParams, ToSchema};
 
-/// Most turns, and most calls, that one answer looks at: the newest. Beyond it the answer says so. What takes no longer
-/// than a person waits for a page.
+/// Most turns, and most calls, that one answer looks at: the newest. Beyond it the answer says so.
 pub const SAMPLES_MAX: u32 = 20_000;
 /// Most tools in one answer, those called most.
 pub const TOOLS_MAX: usize = 100;
