@@ -6,6 +6,7 @@ use super::segment;
 use super::settings::SqliteSettings;
 use super::shared::Shared;
 use super::writer::{Failed, Writer};
+use super::catalog::search::{self, INDEX_BYTES, Index};
 use super::{Durability, place};
 use crate::error::StoreError;
 use crate::records::Piece;
@@ -44,6 +45,7 @@ pub(super) struct Housekeeping {
     /// Rows of the journal below this one are gone.
     deleted_below: i64,
     checkpoint: Checkpoint,
+    index: Index,
     backlog: Backlog,
     last: Option<Instant>,
 }
@@ -92,6 +94,11 @@ impl Housekeeping {
         }
     }
 
+    /// Something else has been written: perhaps a text that waits for the index.
+    pub fn called(&mut self) {
+        self.index = Index::Behind;
+    }
+
     /// The transaction with the segments has been committed: memory can let go.
     pub fn folded(&mut self, shared: &Shared) {
         for (live, up_to) in self.folding.drain(..) {
@@ -119,6 +126,7 @@ impl Housekeeping {
             && self.overflow.is_empty()
             && self.deleted_below >= next_row
             && self.checkpoint == Checkpoint::Done
+            && self.index == Index::Complete
     }
 }
 
@@ -156,7 +164,7 @@ impl Writer {
         if self.shared.waits_for_room() {
             self.put_ballast_back();
         }
-        if let Err(failed) = self.tidy() {
+        if let Err(failed) = self.tidy().and_then(|()| self.index()) {
             if !self.connection.is_autocommit() {
                 // If even this fails, the next BEGIN does, too, and says why.
                 let _ = self.connection.execute_batch("ROLLBACK");
@@ -192,6 +200,26 @@ impl Writer {
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.housekeeping.deleted_below = below.max(from);
         self.housekeeping.folded(&self.shared);
+        Ok(())
+    }
+
+    /// Texts that wait for the index, some of them.
+    fn index(&mut self) -> Result<(), Failed> {
+        if self.housekeeping.index == Index::Complete {
+            return Ok(());
+        }
+        if search::index_state(&self.connection)? == Index::Behind {
+            self.begin(Durability::Process)?;
+            self.still_ours()?;
+            self.housekeeping.index = search::index(&self.connection, INDEX_BYTES)?;
+            self.connection.prepare_cached("COMMIT")?.execute([])?;
+        } else {
+            self.housekeeping.index = Index::Complete;
+        }
+        match self.housekeeping.index {
+            Index::Complete => self.housekeeping.checkpoint = Checkpoint::Due,
+            Index::Behind => self.housekeeping.backlog = Backlog::Left,
+        }
         Ok(())
     }
 

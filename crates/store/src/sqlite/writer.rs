@@ -141,6 +141,12 @@ impl From<rusqlite::Error> for Failed {
     }
 }
 
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 impl Failed {
     pub fn error(&self) -> StoreError {
         match self {
@@ -476,7 +482,10 @@ impl Writer {
                         let _ = answer.send(verdict);
                     }
                 }
-                Job::Call(call) => call.answer(Ok(())),
+                Job::Call(call) => {
+                    self.housekeeping.called();
+                    call.answer(Ok(()));
+                }
             }
         }
     }

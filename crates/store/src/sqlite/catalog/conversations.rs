@@ -211,7 +211,10 @@ pub(super) fn import(
     for (turn, file) in files.iter().filter(|(turn, _)| before.contains(turn.as_str())) {
         files::note_use(db, user, turn, file)?;
     }
-    touched(db, id, conversation.updated_at)
+    touched(db, id, conversation.updated_at)?;
+    // Much has come at once: the next one who searches does not wait for it.
+    search::index(db, usize::MAX)?;
+    Ok(())
 }
 
 fn import_turn(

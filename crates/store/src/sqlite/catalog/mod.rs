@@ -8,7 +8,7 @@ mod keys;
 pub(super) mod raw;
 mod removal;
 mod rows;
-mod search;
+pub(super) mod search;
 pub(super) mod turns;
 
 use super::SqliteStore;
@@ -21,11 +21,23 @@ use crate::catalog::{
 use crate::error::StoreError;
 use crate::log::Durability::{Power, Process};
 use async_trait::async_trait;
+use search::{INDEX_BYTES, Index};
 use std::collections::HashSet;
 
 impl SqliteStore {
     fn catalog_limits(&self) -> CatalogLimits {
         self.inner.shared.settings.catalog
+    }
+
+    /// What has been said until now is found. Indexed in pieces, between which others write. A store that cannot be written
+    /// is searched as far as its index goes.
+    async fn indexed(&self) -> Result<(), StoreError> {
+        while self.read(search::index_state).await? == Index::Behind {
+            if self.write(Process, |db| search::index(db, INDEX_BYTES)).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What has been removed from the file goes from memory, too.
@@ -107,12 +119,16 @@ impl Catalog for SqliteStore {
     ) -> Result<Page<ConversationSummary>, StoreError> {
         let (limits, user, text, page) =
             (self.catalog_limits(), user.to_owned(), text.map(str::to_owned), page.clone());
+        if text.is_some() {
+            self.indexed().await?;
+        }
         self.read(move |db| conversations::list(db, &limits, &user, text.as_deref(), &page)).await
     }
 
     async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError> {
         let (limits, user, text, page) =
             (self.catalog_limits(), user.to_owned(), text.to_owned(), page.clone());
+        self.indexed().await?;
         self.read(move |db| search::hits(db, &limits, &user, &text, &page)).await
     }
 

@@ -64,7 +64,6 @@ pub(super) fn create(
             created_at: turn.created_at,
         },
     )?;
-    search::index_input(db, n, &input_text)?;
     if let Some(key) = &turn.idempotency {
         db.prepare_cached(
             "INSERT INTO idempotency (user_id, key, body_hash, turn_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -77,7 +76,9 @@ pub(super) fn create(
     for file in &turn.files {
         uses.execute(params![turn.id, file, user])?;
     }
+    // What stands in no conversation is not searched.
     if let Some(conversation_id) = conversation_id {
+        search::index_input(db, n, &input_text)?;
         conversations::grown(db, limits, conversation_id, &turn.id, &input_text, turn.created_at)?;
     }
     Ok(Created::New)
@@ -229,19 +230,15 @@ pub(super) fn end(db: &Connection, user: &str, turn_id: &str, end: &TurnEnd) -> 
         )
         .optional()?;
     let Some((n, conversation_id)) = ended else { return Ok(false) };
-    insert_end(db, n, end)?;
-    if let Some(conversation_id) = conversation_id {
-        conversations::touched(db, &conversation_id, end.ended_at)?;
-    }
-    Ok(true)
-}
-
-pub(super) fn insert_end(db: &Connection, n: i64, end: &TurnEnd) -> Result<(), StoreError> {
     let text = without_nul(&end.text);
     let usage = end.usage.as_ref().map(to_json).transpose()?;
     db.prepare_cached("INSERT INTO turn_end (n, adds, text, usage) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![n, end.adds, text, usage])?;
-    search::index_answer(db, n, &text)
+    if let Some(conversation_id) = conversation_id {
+        search::index_answer(db, n, &text)?;
+        conversations::touched(db, &conversation_id, end.ended_at)?;
+    }
+    Ok(true)
 }
 
 pub(in crate::sqlite) fn list(
