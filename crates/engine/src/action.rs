@@ -7,7 +7,7 @@ use crate::questions::ToolAnswer;
 use throughline_wire::{Arguments, CallId, ModelRequest, ProviderState, ToolName};
 
 /// What the machine asks the driver to do. Performed only when the events of the same `apply` are acknowledged
-/// ([`Outbox`](crate::Outbox)), in order. Results come back as [`Input`](crate::Input); an action that cannot be
+/// ([`Outbox`](crate::Outbox)), in order, unless it [only looks](Self::only_looks). Results come back as [`Input`](crate::Input); an action that cannot be
 /// performed comes back as a failure, never as silence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -100,6 +100,14 @@ pub enum Action {
         /// When.
         at: Millis,
     },
+}
+
+impl Action {
+    /// Whether it does nothing that anybody outside could notice: then it need not wait for the log, and what follows from
+    /// it can go into the append of the events before it.
+    pub fn only_looks(&self) -> bool {
+        matches!(self, Self::Validate { .. })
+    }
 }
 
 /// Whether a tool starts before its step's commit.

@@ -1,7 +1,7 @@
 //! Who waits for whom: nothing is seen or done before the log holds it.
 //!
-//! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged. The
-//! machine does not wait: it takes the next input at once and may be ahead of the log, by a bounded gap. One append is
+//! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged; but those
+//! that only look ([`Action::only_looks`]), and which nobody outside can notice. The machine does not wait: it takes the next input at once and may be ahead of the log, by a bounded gap. One append is
 //! in flight at a time; what gathers meanwhile goes into the next one, so batches grow under load by themselves.
 //!
 //! This one synchronous type is the whole rule. The driver and the simulator both use it, so that the simulator tests
@@ -20,6 +20,8 @@ pub struct Outbox {
     pending: Batch,
     /// Handed out and not acknowledged.
     in_flight: Option<Batch>,
+    /// Actions that only look.
+    looks: Vec<Action>,
     refused: Refused,
 }
 
@@ -84,6 +86,10 @@ impl Outbox {
         self.pending.events.append(&mut out.events);
         self.pending.beside.append(&mut out.beside);
         for action in out.actions.drain(..) {
+            if action.only_looks() {
+                self.looks.push(action);
+                continue;
+            }
             match self.take_start(&action) {
                 Some(input) => ended.push(input),
                 None => self.pending.actions.push_back(action),
@@ -104,14 +110,16 @@ impl Outbox {
         Some(Append { events: &batch.events, beside: &batch.beside })
     }
 
-    /// Actions that wait for no event: those of an `apply` without events, when the log is level with the machine.
+    /// Actions that wait for no event: those that only look, and those of an `apply` without events when the log is level
+    /// with the machine.
     pub fn ready(&mut self) -> Vec<Action> {
+        let mut ready = std::mem::take(&mut self.looks);
         let level =
             self.in_flight.is_none() && self.pending.events.is_empty() && self.pending.beside.is_empty();
-        match level && self.refused == Refused::No {
-            true => self.pending.actions.drain(..).collect(),
-            false => Vec::new(),
+        if level && self.refused == Refused::No {
+            ready.extend(self.pending.actions.drain(..));
         }
+        ready
     }
 
     /// The append in flight is durable.
@@ -136,7 +144,10 @@ impl Outbox {
 
     /// Everything was appended and released.
     pub fn is_empty(&self) -> bool {
-        self.in_flight.is_none() && self.pending.events.is_empty() && self.pending.actions.is_empty()
+        self.in_flight.is_none()
+            && self.pending.events.is_empty()
+            && self.pending.actions.is_empty()
+            && self.looks.is_empty()
     }
 
     /// How far the machine is ahead of the log: events, and a rough count of their bytes.

@@ -57,6 +57,29 @@ fn actions_wait_for_the_append_of_their_events() {
     assert!(outbox.is_empty());
 }
 
+// R: P3
+#[test]
+fn what_only_looks_waits_for_nothing() {
+    let mut outbox = Outbox::new();
+    assert!(outbox.push(&mut out(vec![event(1, "a")], vec![timer(1)])).is_empty());
+    assert!(outbox.next_append().is_some());
+    let look = Action::Validate {
+        call: "a".into(),
+        version: 1,
+        tool: "t".into(),
+        arguments: Arguments::from_value(serde_json::json!({})),
+    };
+    assert!(outbox.push(&mut out(vec![event(2, "b")], vec![look.clone(), timer(2)])).is_empty());
+    assert!(!outbox.is_empty());
+    assert_eq!(outbox.ready(), [look.clone()], "once, and nothing else with it");
+    assert!(outbox.ready().is_empty());
+    assert_eq!(outbox.acknowledged().actions, [timer(1)]);
+    // Whoever is fenced off does not even look.
+    assert!(outbox.push(&mut out(vec![], vec![look])).is_empty());
+    outbox.refused();
+    assert!(outbox.ready().is_empty());
+}
+
 #[test]
 fn a_cancel_between_intent_and_start_means_it_never_started() {
     for in_flight in [true, false] {
