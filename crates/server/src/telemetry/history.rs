@@ -19,6 +19,9 @@ pub const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
 /// Answers with a hole that are remembered as such; the one known longest is forgotten first. They are forgotten with their
 /// turns, too, so that more would be that many model calls at once.
 pub const RAW_CUT_MAX: usize = 4_096;
+/// How long rows gather before they are written: a call of a fast tool is written once, and not between the appends that its
+/// turn waits for.
+const GATHER: Duration = Duration::from_millis(25);
 /// Rows of one write.
 const CALLS_PER_WRITE: usize = 256;
 /// Records read at once from the log.
@@ -38,6 +41,8 @@ struct Shared {
     idle: Notify,
     /// Something was written.
     written: Notify,
+    /// Somebody waits until everything is.
+    hurry: Notify,
     meter: Arc<Meter>,
 }
 
@@ -69,6 +74,7 @@ impl CallHistory {
             more: Notify::new(),
             idle: Notify::new(),
             written: Notify::new(),
+            hurry: Notify::new(),
             meter,
         };
         let history = Self(Arc::new(shared));
@@ -135,6 +141,7 @@ impl CallHistory {
             if !self.waiting().has_of(&of) {
                 return;
             }
+            self.0.hurry.notify_one();
             written.await;
         }
     }
@@ -146,6 +153,7 @@ impl CallHistory {
             if self.waiting().is_empty() {
                 return;
             }
+            self.0.hurry.notify_one();
             idle.await;
         }
     }
@@ -172,6 +180,7 @@ impl CallHistory {
                 Work::Nothing => {
                     self.0.idle.notify_waiters();
                     self.0.more.notified().await;
+                    let _ = tokio::time::timeout(GATHER, self.0.hurry.notified()).await;
                     continue;
                 }
                 Work::Rows(user, rows) => match catalog.put_calls(&user, rows.clone()).await {
