@@ -137,9 +137,10 @@ impl UpstreamClient {
             CallFormat::Text(text) => Box::new(render(&request, text)),
         };
         let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
-        let response = self.open(&written, clock, offered, &limits, listeners.watch).await?;
-        // A reply takes long, and a history can be large.
+        let mut response = self.open(&written, clock, offered, &limits, listeners.watch).await?;
+        // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
         drop(written);
+        response.headers_mut().clear();
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
