@@ -538,7 +538,7 @@ pub struct ParsedRequest {
     /// The tool that it means.
     pub tool: Option<String>,
     /// The arguments, if they could be read.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
     /// `runs`, `asks`, `denied` or `not_started`.
     pub outlook: &'static str,
