@@ -1,12 +1,12 @@
 //! What the writer does besides its jobs, in small pieces: records leave the journal for segments, rows that nobody
 //! needs are deleted, the write-ahead log is emptied, and the ballast is put back.
 
+use super::catalog::search::{self, INDEX_BYTES, Index};
 use super::live::Live;
 use super::segment;
 use super::settings::SqliteSettings;
 use super::shared::Shared;
 use super::writer::{Failed, Writer};
-use super::catalog::search::{self, INDEX_BYTES, Index};
 use super::{Durability, place};
 use crate::error::StoreError;
 use crate::records::Piece;
