@@ -139,7 +139,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
     }
     let redefinitions = match care.chance(25) {
         true => {
-            (0..1 + care.below(3)).map(|_| (care.wait(2_000), ToolName::new(tool_name(&mut care)))).collect()
+            (0..1 + care.below(8)).map(|_| (care.wait(2_000), ToolName::new(tool_name(&mut care)))).collect()
         }
         false => Vec::new(),
     };
