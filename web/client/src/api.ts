@@ -1077,7 +1077,7 @@ export interface Parsed {
 /** A call in a text, or a block that is none. */
 export interface ParsedRequest {
   /** The arguments, if they could be read. */
-  arguments: Record<string, unknown>;
+  arguments?: Record<string, unknown> | null;
   /** In characters, from 1. */
   column: number;
   /** The byte behind it. */

@@ -45,10 +45,9 @@ impl CallFold {
             return Some(CallChange::Row(Box::new(row)));
         }
         let becomes = match &event.kind {
-            EventKind::ToolInput(_) => None,
             // A running tool that asks for something runs on.
             EventKind::ApprovalRequest { kind: QuestionKind::Call, .. } => Some(CallStatus::AwaitingApproval),
-            EventKind::ApprovalResolved { .. } => Some(CallStatus::Queued),
+            EventKind::ToolInput(_) | EventKind::ApprovalResolved { .. } => Some(CallStatus::Queued),
             EventKind::ToolStart { .. } => Some(CallStatus::Running),
             EventKind::ToolResult(result) => Some(result.status),
             _ => return None,
@@ -58,7 +57,6 @@ impl CallFold {
             EventKind::ToolInput(input) => {
                 let text = input.arguments.as_ref().map(ToString::to_string).or_else(|| input.raw.clone());
                 row.arguments = text.unwrap_or_default();
-                return None;
             }
             // What a person put in its place is what runs.
             EventKind::ApprovalResolved { arguments: Some(edited), .. } => row.arguments = edited.to_string(),
