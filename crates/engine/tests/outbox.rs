@@ -71,7 +71,7 @@ fn what_only_looks_waits_for_nothing() {
     };
     assert!(outbox.push(&mut out(vec![event(2, "b")], vec![look.clone(), timer(2)])).is_empty());
     assert!(!outbox.is_empty());
-    assert_eq!(outbox.ready(), [look.clone()], "once, and nothing else with it");
+    assert_eq!(outbox.ready(), std::slice::from_ref(&look), "once, and nothing else with it");
     assert!(outbox.ready().is_empty());
     assert_eq!(outbox.acknowledged().actions, [timer(1)]);
     // Whoever is fenced off does not even look.

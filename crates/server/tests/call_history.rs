@@ -55,6 +55,7 @@ fn a_call_is_a_row_that_changes() {
         shown,
         [
             "files.write preparing  at 1000 None None None",
+            "files.write queued {\"path\":\"a\"} at 1000 None None None",
             "files.write awaiting_approval {\"path\":\"a\"} at 1000 None None None",
             "files.write queued {\"path\":\"b\"} at 1000 None None None",
             "files.write running {\"path\":\"b\"} at 1050 None None None",
