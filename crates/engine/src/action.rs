@@ -7,8 +7,8 @@ use crate::questions::ToolAnswer;
 use throughline_wire::{Arguments, CallId, ModelRequest, ProviderState, ToolName};
 
 /// What the machine asks the driver to do. Performed only when the events of the same `apply` are acknowledged
-/// ([`Outbox`](crate::Outbox)), in order, unless it [only looks](Self::only_looks). Results come back as [`Input`](crate::Input); an action that cannot be
-/// performed comes back as a failure, never as silence.
+/// ([`Outbox`](crate::Outbox)), in order, unless it [only looks](Self::only_looks). Results come back as
+/// [`Input`](crate::Input); an action that cannot be performed comes back as a failure, never as silence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Send a request and stream the reply back as `Input::Model`, up to and including `End`.

@@ -1,8 +1,9 @@
 //! Who waits for whom: nothing is seen or done before the log holds it.
 //!
-//! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged; but those
-//! that only look ([`Action::only_looks`]), and which nobody outside can notice. The machine does not wait: it takes the next input at once and may be ahead of the log, by a bounded gap. One append is
-//! in flight at a time; what gathers meanwhile goes into the next one, so batches grow under load by themselves.
+//! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged, except
+//! those that nobody outside can notice ([`Action::only_looks`]). The machine does not wait: it takes the next input at
+//! once and may be ahead of the log, by a bounded gap. One append is in flight at a time; what gathers meanwhile goes into
+//! the next one, so batches grow under load by themselves.
 //!
 //! This one synchronous type is the whole rule. The driver and the simulator both use it, so that the simulator tests
 //! what runs.
