@@ -262,7 +262,7 @@ export const SCENES: readonly Scene[] = [
     arrive: async (guest) => {
       await guest.page.evaluate(() => localStorage.removeItem("throughline.key"));
       await guest.page.reload();
-      await guest.page.getByRole("heading", { name: guest.words.signInTitle }).waitFor();
+      await guest.page.locator("#key").waitFor();
     },
   },
   {

@@ -5,7 +5,6 @@ const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n ==
 
 export const en = {
   appName: "Throughline",
-  languageName: "English",
 
   // The shell
   navigation: "Views",
@@ -17,6 +16,7 @@ export const en = {
   loading: "Loading…",
   viewFailed: "This view cannot be shown. Nothing is lost: what was said is on the server.",
   reload: "Reload",
+  unreachable: "The server cannot be reached. It is tried again every two seconds.",
   notFound: "There is no such page.",
   toChat: "To the chat",
   settings: "Settings",
@@ -31,24 +31,10 @@ export const en = {
   announceOff: "Nothing",
   api: "API and documentation",
 
-  // Who is here
-  signInTitle: "Who are you?",
-  signInHow:
-    "The link that `throughline serve` prints signs this browser in. A key does so, too: `throughline keys create --name laptop`.",
-  key: "Key",
-  signIn: "Come in",
-  linkRefused: "This link was used already, or is too old. Each start of the server prints another one.",
-  keyRefused: "The server does not take this key (any more).",
-  unreachable: "The server cannot be reached. It is tried again every two seconds.",
-
   // Conversations
   conversations: "Conversations",
   newConversation: "New conversation",
-  searchConversations: "Search in titles, questions and answers",
-  noConversations: "Nothing yet.",
   nothingFound: "Nothing is found.",
-  untitled: "Untitled",
-  rename: "Rename",
   remove: "Delete",
   removeReally: "Really delete?",
   more: "More",
@@ -56,10 +42,6 @@ export const en = {
   cancel: "Cancel",
   missing: "There is no such conversation.",
   loadImage: (host: string) => `Load image from ${host}`,
-  today: "Today",
-  yesterday: "Yesterday",
-  earlier: "Earlier",
-  runningNow: "running",
   olderTurns: "Show what came before",
 
   // First run
@@ -94,8 +76,6 @@ export const en = {
   attach: "Add a picture",
   removePicture: "Remove the picture",
   pictureFailed: (name: string) => `${name} could not be sent`,
-  uploading: "Sending…",
-  dropHere: "Drop a picture here",
   mode: "How tool calls travel",
   modeName: (mode: "auto" | "native" | "text"): string => mode,
   modeHint: (mode: "auto" | "native" | "text") =>
@@ -121,7 +101,6 @@ export const en = {
   ] as readonly (readonly [string, string])[],
 
   // The message
-  you: "You",
   yourMessage: "Your message",
   assistantMessage: "Assistant message",
   newBelow: "New text below",
@@ -189,7 +168,6 @@ export const en = {
   noArguments: "no arguments",
   arguments: "Arguments",
   argumentsRan: "Ran with",
-  input: "Input",
   output: "Output",
   errorSection: "Error",
   reason: "Reason",

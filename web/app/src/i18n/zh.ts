@@ -2,7 +2,6 @@ import type { Words } from "./words.ts";
 
 export const zh: Words = {
   appName: "Throughline",
-  languageName: "简体中文",
 
   // 外壳
   navigation: "视图",
@@ -14,6 +13,7 @@ export const zh: Words = {
   loading: "正在加载…",
   viewFailed: "这个视图无法显示。内容没有丢失：说过的话都在服务器上。",
   reload: "重新加载",
+  unreachable: "连不上服务器，每两秒重试一次。",
   notFound: "没有这个页面。",
   toChat: "回到对话",
   settings: "设置",
@@ -28,24 +28,10 @@ export const zh: Words = {
   announceOff: "不朗读",
   api: "API 与文档",
 
-  // 登录
-  signInTitle: "请先登录",
-  signInHow:
-    "打开 `throughline serve` 打印的链接即可登录这个浏览器；也可以用密钥：`throughline keys create --name laptop`。",
-  key: "密钥",
-  signIn: "进入",
-  linkRefused: "这个链接已经用过或已过期。服务器每次启动都会打印一个新的。",
-  keyRefused: "服务器不接受（或不再接受）这个密钥。",
-  unreachable: "连不上服务器，每两秒重试一次。",
-
   // 对话列表
   conversations: "对话列表",
   newConversation: "新对话",
-  searchConversations: "搜索标题、提问和回答",
-  noConversations: "还没有对话。",
   nothingFound: "没有找到。",
-  untitled: "未命名",
-  rename: "重命名",
   remove: "删除",
   removeReally: "确定删除？",
   more: "更多",
@@ -53,10 +39,6 @@ export const zh: Words = {
   cancel: "取消",
   missing: "没有这个对话。",
   loadImage: (host: string) => `从 ${host} 加载图片`,
-  today: "今天",
-  yesterday: "昨天",
-  earlier: "更早",
-  runningNow: "进行中",
   olderTurns: "显示更早的内容",
 
   // 首次使用
@@ -90,8 +72,6 @@ export const zh: Words = {
   attach: "添加图片",
   removePicture: "移除图片",
   pictureFailed: (name) => `${name} 没能发送`,
-  uploading: "正在发送…",
-  dropHere: "把图片放到这里",
   mode: "工具调用的传递方式",
   modeName: (mode) => ({ auto: "自动", native: "原生", text: "文本" })[mode],
   modeHint: (mode) =>
@@ -117,7 +97,6 @@ export const zh: Words = {
   ],
 
   // 消息
-  you: "你",
   yourMessage: "你的消息",
   assistantMessage: "助手的消息",
   newBelow: "下面有新内容",
@@ -181,7 +160,6 @@ export const zh: Words = {
   noArguments: "无参数",
   arguments: "参数",
   argumentsRan: "实际参数",
-  input: "输入",
   output: "输出",
   reason: "理由",
   errorSection: "错误",

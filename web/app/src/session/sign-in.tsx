@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from "react";
-import { useWords } from "../i18n/use.ts";
 import type { Session } from "./session.ts";
+import { useSignInWords } from "./words.ts";
 
 /** Where a browser without a key comes first. */
 export default function SignIn({
@@ -10,7 +10,7 @@ export default function SignIn({
   session: Session;
   refused: "link" | "key" | undefined;
 }) {
-  const words = useWords();
+  const words = useSignInWords();
   const [key, setKey] = useState("");
   const submit = (event: FormEvent): void => {
     event.preventDefault();

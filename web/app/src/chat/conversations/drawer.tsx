@@ -2,11 +2,11 @@ import type { Conversation } from "@throughline/client";
 import { Pencil, Plus, Trash2, X } from "lucide-react";
 import { type FormEvent, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useWords } from "../../i18n/use.ts";
-import type { Words } from "../../i18n/words.ts";
 import { Link } from "../../shell/link.tsx";
 import { go } from "../../shell/router.ts";
 import { IconButton } from "../../ui/icon-button.tsx";
 import type { ConversationList } from "../model/list.ts";
+import { type DrawerWords, useDrawerWords } from "./words.ts";
 
 interface DrawerProps {
   list: ConversationList;
@@ -18,6 +18,7 @@ interface DrawerProps {
 /** The conversations there are. */
 export default function Drawer({ list, current, isOpen, close }: DrawerProps) {
   const words = useWords();
+  const own = useDrawerWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const { items, next, query, isLoading } = useSyncExternalStore(list.subscribe, list.get);
   useEffect(() => {
@@ -54,18 +55,16 @@ export default function Drawer({ list, current, isOpen, close }: DrawerProps) {
         <input
           type="search"
           value={query}
-          placeholder={words.searchConversations}
-          aria-label={words.searchConversations}
+          placeholder={own.search}
+          aria-label={own.search}
           onChange={(event) => void list.load(event.currentTarget.value)}
           className="field mb-2"
         />
         <div className="min-h-0 flex-1 overflow-auto">
           {items.length === 0 && !isLoading && (
-            <p className="p-2 text-[13px] text-muted">
-              {query === "" ? words.noConversations : words.nothingFound}
-            </p>
+            <p className="p-2 text-[13px] text-muted">{query === "" ? own.nothing : words.nothingFound}</p>
           )}
-          {byDay(items, words).map(([day, items]) => (
+          {byDay(items, own).map(([day, items]) => (
             <section key={day}>
               <h3 className="label px-2 pt-2">{day}</h3>
               <ul>
@@ -95,6 +94,7 @@ interface RowProps {
 
 function Row({ one, list, isCurrent, close }: RowProps) {
   const words = useWords();
+  const own = useDrawerWords();
   const [draft, setDraft] = useState<string>();
   const [asks, setAsks] = useState(false);
   if (draft !== undefined) {
@@ -110,7 +110,7 @@ function Row({ one, list, isCurrent, close }: RowProps) {
             // biome-ignore lint/a11y/noAutofocus: whoever presses Rename wants to type
             autoFocus
             value={draft}
-            aria-label={words.rename}
+            aria-label={own.rename}
             onChange={(event) => setDraft(event.currentTarget.value)}
             onBlur={() => setDraft(undefined)}
             className="field"
@@ -134,13 +134,13 @@ function Row({ one, list, isCurrent, close }: RowProps) {
         onClick={close}
         className="min-w-0 flex-1 truncate px-2 py-1.5 text-[13.5px]"
       >
-        {one.title || words.untitled}
+        {one.title || own.untitled}
         {one.running_turn_id != null && (
-          <span className="ml-2 text-[12px] text-thread-ink">{words.runningNow}</span>
+          <span className="ml-2 text-[12px] text-thread-ink">{own.runningNow}</span>
         )}
       </Link>
       <span className="flex opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 [@media(hover:none)]:opacity-100">
-        <IconButton label={`${words.rename}: ${one.title}`} onClick={() => setDraft(one.title)}>
+        <IconButton label={`${own.rename}: ${one.title}`} onClick={() => setDraft(one.title)}>
           <Pencil aria-hidden size={13} />
         </IconButton>
         <button
@@ -160,13 +160,13 @@ function Row({ one, list, isCurrent, close }: RowProps) {
 /** By the day on which something last happened. */
 function byDay(
   items: readonly Conversation[],
-  words: Words,
+  own: DrawerWords,
 ): readonly (readonly [string, readonly Conversation[]])[] {
   const today = new Date().setHours(0, 0, 0, 0);
   const days = new Map<string, Conversation[]>();
   for (const one of items) {
     const at = one.updated_at;
-    const day = at >= today ? words.today : at >= today - 86_400_000 ? words.yesterday : words.earlier;
+    const day = at >= today ? own.today : at >= today - 86_400_000 ? own.yesterday : own.earlier;
     days.set(day, [...(days.get(day) ?? []), one]);
   }
   return [...days];
