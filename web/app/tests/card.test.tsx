@@ -8,6 +8,7 @@ import { ChatProvider, EntryProvider } from "../src/chat/context.tsx";
 import { Attention } from "../src/chat/model/attention.ts";
 import { ConversationStore } from "../src/chat/model/conversation.ts";
 import type { Entry } from "../src/chat/model/entry.ts";
+import { fetchWords } from "../src/i18n/words.ts";
 import { language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
 
@@ -186,4 +187,31 @@ test("what a tool asks is a form, and its answer goes to the server", async () =
     path: "/v1/turns/turn_1/approvals/q2",
     body: expect.objectContaining({ decision: "approve", arguments: { name: "Ada" } }),
   });
+});
+
+// R: T3
+test("how a call ended, and the product's own reasons, are said in Chinese; what a tool said stays as it came", async () => {
+  await fetchWords("zh-CN");
+  language.set("zh-CN");
+  const { unmount } = show({ status: "error", error: { code: "failed", message: "No such file." } });
+  await userEvent.click(screen.getByRole("button", { name: /demo.calendar/ }));
+  expect(screen.getByText("工具运行失败。")).toBeVisible();
+  expect(screen.getByText("No such file.", { selector: "p" })).toBeVisible();
+  unmount();
+  const reason = "The reply broke off inside this call.";
+  show({ status: "not_started", error: { code: "interrupted" }, problem: reason, raw: "{" });
+  await userEvent.click(screen.getByRole("button", { name: /demo.calendar/ }));
+  expect(screen.getByText("回复在调用写完之前断了，调用没有开始。")).toBeVisible();
+  expect(screen.getByText("回复断在这个调用里。")).toBeVisible();
+});
+
+// R: A1
+test("an answer that the server refuses is explained in Chinese, with what helps", async () => {
+  await fetchWords("zh-CN");
+  language.set("zh-CN");
+  const error = { code: "question_closed", type: "x", message: "question `q1` is closed", remedy: null };
+  show(QUESTION, () => Response.json({ error }, { status: 410 }));
+  await userEvent.click(screen.getByRole("button", { name: /^批准/ }));
+  const alert = await screen.findByRole("alert");
+  expect(alert).toHaveTextContent("这个问题已经关闭：时间到了，或它的调用已不在。 question `q1` is closed");
 });

@@ -205,7 +205,8 @@ test.each(["native", "auto"] as const)(
     ];
     const somebody = await asked(mode, "你好", await house.own(Server.scripted(rules)));
     const error = answers(somebody).getByRole("alert");
-    await error.waitFor();
+    await error.getByText("这个上游或模型不支持原生工具调用。").waitFor();
+    await error.getByText("请改用文本模式").waitFor();
     await somebody.settled();
     expect(await text(somebody, "没有工具").count(), "nothing was asked a second time").toBe(0);
     expect(await somebody.isMode(mode)).toBe(true);

@@ -294,3 +294,23 @@ test("an error in mid-reply keeps what was there, says what helps, and the answe
   await text(somebody, "This time it works.").waitFor();
   await page.getByText("2 of 2").waitFor();
 });
+
+// R: T3, T11
+test("what failed and what helps is said in the language of the page, the upstream's words as they came", async () => {
+  const rules: Rule[] = [
+    {
+      does: [{ say: "说到这里。" }, { error: { message: "the model is on fire", type: "server_error" } }],
+    },
+  ];
+  const somebody = await demo.visitor({ locale: "zh-CN" }, await demo.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("你好");
+  const error = page.getByRole("alert");
+  await error.getByText("上游报告了错误。", { exact: true }).waitFor();
+  await error.getByText("the model is on fire (server_error)", { exact: true }).waitFor();
+  await error.getByText("已显示的内容会保留。发送“继续”就能接着往下。", { exact: true }).waitFor();
+  // Whoever reads on in English is told so at once.
+  await page.getByRole("button", { name: zh.settings }).click();
+  await page.getByLabel(zh.language).selectOption("en");
+  await error.getByText("The upstream reported an error.", { exact: true }).waitFor();
+});

@@ -1,7 +1,9 @@
 import type { AgentField, ApiError, PartInfo } from "@throughline/client";
 import { useId } from "react";
 import { duration } from "../chat/clock.ts";
+import { useWords } from "../i18n/use.ts";
 import { useTesterWords } from "../tester/words.ts";
+import { failed } from "../ui/failed.ts";
 import { type Draft, isAt } from "./model/form.ts";
 import { useAgentWords } from "./words.ts";
 
@@ -123,11 +125,12 @@ function Facts({
   return <span className="text-[12px] text-muted tabular-nums">{facts.filter(Boolean).join(" · ")}</span>;
 }
 
-/** A mistake, in the server's words. */
+/** A mistake. */
 export function Wrong({ problem }: { problem: ApiError | undefined }) {
+  const words = useWords();
   return (
-    <p className="text-[12.5px] text-error [overflow-wrap:anywhere]">
-      {[problem?.message, problem?.remedy].filter(Boolean).join(" — ")}
+    <p className="text-[12.5px] whitespace-pre-wrap text-error [overflow-wrap:anywhere]">
+      {problem && failed(problem, words)}
     </p>
   );
 }

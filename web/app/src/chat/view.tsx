@@ -1,4 +1,4 @@
-import { ApiError, type Throughline } from "@throughline/client";
+import type { Throughline } from "@throughline/client";
 import { ArrowDown } from "lucide-react";
 import {
   type DragEvent,
@@ -18,6 +18,7 @@ import { wordsOf } from "../i18n/words.ts";
 import { answering, avatarShown, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { go, onPath, path } from "../shell/router.ts";
+import { failed } from "../ui/failed.ts";
 import { Composer } from "./composer/composer.tsx";
 import { mode } from "./composer/mode.ts";
 import { useOffer } from "./composer/offer.ts";
@@ -194,22 +195,16 @@ function ToEnd({ isRunning, go }: { isRunning: boolean; go(): void }) {
   );
 }
 
-/** What did not work, in the server's own words. */
+/** What did not work. */
 function Failure({ failure, dismiss }: { failure: unknown; dismiss(): void }) {
   const words = useWords();
   if (failure === undefined) return null;
-  const said =
-    failure instanceof ApiError
-      ? [failure.message, failure.remedy].filter(Boolean).join(". ")
-      : failure instanceof TypeError
-        ? words.unreachable
-        : String(failure);
   return (
     <div
       role="alert"
       className="mx-auto mb-2 flex max-w-190 items-start gap-3 rounded-control bg-error-soft px-3 py-2 text-[13px] text-error"
     >
-      <p className="flex-1">{said}</p>
+      <p className="flex-1 whitespace-pre-wrap">{failed(failure, words)}</p>
       <button type="button" className="underline" onClick={dismiss}>
         {words.close}
       </button>

@@ -12,8 +12,8 @@ export function Problem({ error, id }: { error: unknown; id?: string }) {
   const ours = status === 403 ? words.needsAdmin : words.problem[code];
   return (
     <div id={id} role="alert">
-      <b>{ours ?? message}</b>
-      <p>{ours ? String(content?.why ?? "") : remedy}</p>
+      <b className="whitespace-pre-wrap">{ours ?? page.said(message, code)}</b>
+      <p>{ours ? String(content?.why ?? "") : page.helps(remedy, code)}</p>
     </div>
   );
 }

@@ -2,6 +2,7 @@ import { Download, RefreshCw } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
+import { failed } from "../ui/failed.ts";
 import { IconButton } from "../ui/icon-button.tsx";
 import type { CallsState } from "./model/calls.ts";
 import { exportCalls, type Format } from "./model/export.ts";
@@ -16,14 +17,14 @@ export function Header({ state, filter, refresh }: { state: CallsState; filter: 
   const own = useHistoryWords();
   const client = useClient();
   const [isExporting, setExporting] = useState(false);
-  const [failure, setFailure] = useState<string>();
+  const [failure, setFailure] = useState<unknown>();
   const take = async (format: Format): Promise<void> => {
     setExporting(true);
     setFailure(undefined);
     try {
       await exportCalls(client, filter, format, Date.now());
     } catch (error) {
-      setFailure(error instanceof Error ? error.message : String(error));
+      setFailure(error);
     } finally {
       setExporting(false);
     }
@@ -53,8 +54,11 @@ export function Header({ state, filter, refresh }: { state: CallsState; filter: 
         ))}
       </header>
       {(failure ?? state.failure) !== undefined && (
-        <p role="alert" className="bg-error-soft px-4 py-2 text-[13px] text-error min-[720px]:px-6">
-          {failure ?? (state.failure instanceof Error ? state.failure.message : String(state.failure))}
+        <p
+          role="alert"
+          className="bg-error-soft px-4 py-2 text-[13px] whitespace-pre-wrap text-error min-[720px]:px-6"
+        >
+          {failed(failure ?? state.failure, words)}
         </p>
       )}
     </>

@@ -1,5 +1,7 @@
 // Every word of the page in English. Its shape is what another language must have: one that lacks a word does not compile.
 
+import type { ToolError } from "@throughline/client";
+
 /** `1 tool`, `2 tools`. */
 const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
@@ -227,6 +229,12 @@ export const en = {
   questionsOpen: (n: number) => `${n} calls need you`,
   review: "Review",
   needsYouTitle: (n: number) => `(${n}) needs you`,
+
+  // What the server says, with its stable code: its own sentences are English. A language of the page says the sentence, what
+  // helps, and how a call ended; what it does not know, it leaves as it came.
+  said: (sentence: string, _code?: string): string => sentence,
+  helps: (remedy: string | undefined, _code: string, _retryAfter?: number): string | undefined => remedy,
+  ended: (error: Readonly<ToolError>): string => error.code,
 
   // What a screen reader says
   toolRuns: (tool: string) => `${tool} is running.`,

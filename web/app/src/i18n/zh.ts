@@ -1,4 +1,5 @@
 import type { Words } from "./words.ts";
+import { ended, helps, said } from "./zh-server.ts";
 
 export const zh: Words = {
   appName: "Throughline",
@@ -219,6 +220,11 @@ export const zh: Words = {
   questionsOpen: (n) => `${n} 个调用等你确认`,
   review: "查看",
   needsYouTitle: (n) => `(${n}) 等你确认`,
+
+  // 服务器的话
+  said,
+  helps,
+  ended,
 
   // 屏幕朗读
   toolRuns: (tool) => `${tool} 正在运行。`,

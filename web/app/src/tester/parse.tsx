@@ -3,6 +3,7 @@ import { Play } from "lucide-react";
 import { useCallback, useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
 import { Section } from "../chat/card/section.tsx";
+import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { go } from "../shell/router.ts";
 import { useAsked } from "../ui/asked.ts";
@@ -142,6 +143,7 @@ function useParsed(
 
 function Findings({ parsed, text, isWhole }: { parsed: Parsed; text: string; isWhole: boolean }) {
   const words = useTesterWords();
+  const { said } = useWords();
   const warnings = warningsOf(parsed, isWhole);
   const title = words.found(parsed.requests.length, warnings.length);
   return (
@@ -158,7 +160,8 @@ function Findings({ parsed, text, isWhole }: { parsed: Parsed; text: string; isW
               key={`${warning.kind}${warning.at}`}
               className="rounded-control bg-waiting-soft px-3 py-2 text-[12.5px]"
             >
-              <code className="font-semibold text-waiting">{warning.kind}</code> {warning.message}{" "}
+              <code className="font-semibold text-waiting">{warning.kind}</code>{" "}
+              {said(warning.message, warning.kind)}{" "}
               <span className="text-muted">{words.atLine(warning.line, warning.column)}</span>
             </li>
           ))}
@@ -176,8 +179,10 @@ function Findings({ parsed, text, isWhole }: { parsed: Parsed; text: string; isW
 
 function RequestRow({ request, number, fate }: { request: ParsedRequest; number: number; fate: Fate }) {
   const words = useTesterWords();
+  const { said } = useWords();
   const { tool } = request;
-  const why = fate === "arriving" ? undefined : (request.why ?? (request.rule && words.by(request.rule)));
+  const reason = request.why ? said(request.why) : request.rule && words.by(request.rule);
+  const why = fate === "arriving" ? undefined : reason;
   const facts = [
     request.format,
     request.leaked && words.leaked,

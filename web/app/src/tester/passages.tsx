@@ -1,5 +1,6 @@
 import type { Parsed } from "@throughline/client";
 import { Fragment } from "react";
+import { useWords } from "../i18n/use.ts";
 import { type Passage, passagesOf } from "./model/passages.ts";
 import { useTesterWords } from "./words.ts";
 
@@ -56,6 +57,7 @@ export function Passages({ text, arrived, parsed, isPlayed, change }: PassagesPr
 }
 
 function Marked({ passage }: { passage: Passage }) {
+  const words = useWords();
   switch (passage.kind) {
     case "text":
       return <Fragment>{passage.text}</Fragment>;
@@ -67,7 +69,7 @@ function Marked({ passage }: { passage: Passage }) {
       );
     case "warning":
       return (
-        <mark className="warning-mark" title={passage.warning.message}>
+        <mark className="warning-mark" title={words.said(passage.warning.message, passage.warning.kind)}>
           {passage.text}
         </mark>
       );

@@ -31,7 +31,7 @@ const zh: RecordedWords = {
   choose: "选择文件",
   how: "或拖到这里：用 `curl -sN … -o reply.sse` 录下的响应体。只读取，不保存。",
   end: (end) => (end === "complete" ? "完整" : end === "error" ? "以错误结束" : "没到结尾就断了"),
-  usage: (read, written) => `${read ?? "?"} → ${written ?? "?"} tok`,
+  usage: (read, written) => `${read ?? "?"} → ${written ?? "?"} 词元`,
   found: (calls, problems) => `${calls} 个调用 · ${problems} 处异常`,
   line: (line) => `第 ${line} 行`,
   calls: "调用",

@@ -105,18 +105,19 @@ function Source({ source, tools, chosen, choose }: SourceProps) {
 
 function ToolRow({ tool, isChosen, choose }: { tool: ToolInfo; isChosen: boolean; choose(): void }) {
   const words = useTesterWords();
-  const effects: Readonly<Record<string, string>> = useWords().effect;
-  const said = [effects[tool.effect] ?? tool.effect, tool.runs_on === "client" && words.inClient];
+  const { effect, said } = useWords();
+  const effects: Readonly<Record<string, string>> = effect;
+  const facts = [effects[tool.effect] ?? tool.effect, tool.runs_on === "client" && words.inClient];
   return (
     <button type="button" className="tool-row" aria-current={isChosen || undefined} onClick={choose}>
       <ToolIcon name={tool.name} source={tool.source} />
       <span className="min-w-0 flex-1">
         <span className="flex flex-wrap items-center gap-x-2">
           <span className="font-mono text-[12.5px] font-semibold [overflow-wrap:anywhere]">{tool.name}</span>
-          <span className="text-[12px] text-muted">{said.filter(Boolean).join(" · ")}</span>
+          <span className="text-[12px] text-muted">{facts.filter(Boolean).join(" · ")}</span>
         </span>
         <span className="block truncate text-[12.5px] text-muted" title={tool.description}>
-          {tool.offered ? tool.description : (tool.why_not ?? tool.description)}
+          {!tool.offered && tool.why_not ? said(tool.why_not) : tool.description}
         </span>
       </span>
       {!tool.offered && <span className="pill">{words.notOffered}</span>}

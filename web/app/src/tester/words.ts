@@ -131,7 +131,7 @@ const zh: TesterWords = {
 
   preview: "{{ tools }} 预览",
   native: "原生",
-  tokens: (n, isExact) => `${isExact ? "" : "≈ "}${n.toLocaleString("zh-CN")} tok`,
+  tokens: (n, isExact) => `${isExact ? "" : "≈ "}${n.toLocaleString("zh-CN")} 词元`,
   protocolOf: "怎样把工具告诉模型",
   leftOut: (n) => `未告知（${n}）`,
   unmatched: (names) => `提示词里的这些名称不对应任何工具：${names}`,

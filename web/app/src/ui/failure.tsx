@@ -1,18 +1,18 @@
 import { ApiError } from "@throughline/client";
 import { useWords } from "../i18n/use.ts";
-import { usePartWords } from "./words.ts";
+import { type PartWords, usePartWords } from "./words.ts";
 
 /** What the server refused, and what can be done about it. */
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
   const words = useWords();
   const own = usePartWords();
   const isRefusal = error instanceof ApiError;
-  const remedy = isRefusal ? error.remedy : undefined;
+  const remedy = isRefusal && words.helps(error.remedy, error.code, error.retryAfter);
   return (
     <div role="alert" className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
       {isRefusal && <code className="font-semibold text-error">{error.code}</code>}
       <p className="break-words whitespace-pre-wrap">
-        {error instanceof Error ? error.message : String(error)}
+        {isRefusal ? words.said(error.message, error.code) : messageOf(error, own)}
       </p>
       {remedy && (
         <p className="mt-1">
@@ -27,4 +27,10 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
       )}
     </div>
   );
+}
+
+/** Of what is no refusal: the server was not reached, or the page is wrong. */
+function messageOf(error: unknown, own: PartWords): string {
+  if (error instanceof TypeError) return own.unreachable;
+  return error instanceof Error ? error.message : String(error);
 }

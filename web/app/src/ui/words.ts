@@ -5,12 +5,14 @@ import { language } from "../preferences.ts";
 
 const en = {
   remedy: "What helps",
+  unreachable: "The server cannot be reached.",
 };
 
 export type PartWords = typeof en;
 
 const zh: PartWords = {
   remedy: "怎么办",
+  unreachable: "连不上服务器。",
 };
 
 export function usePartWords(): PartWords {

@@ -45,8 +45,8 @@ function Content({ block }: { block: Readonly<Block> }) {
       return <p className="text-muted italic">{block.transcript || words.sound}</p>;
     case "notice":
       return (
-        <p className="rounded-control border border-line bg-sunken px-3 py-2 text-[13px] text-muted">
-          {block.text}
+        <p className="rounded-control border border-line bg-sunken px-3 py-2 text-[13px] whitespace-pre-wrap text-muted">
+          {words.said(block.text, block.code)}
         </p>
       );
     case "error":

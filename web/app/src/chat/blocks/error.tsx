@@ -20,15 +20,17 @@ export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
     if (how !== undefined) mode.set(how);
     void conversation.again(entry, undefined, how).catch(() => undefined);
   };
+  const said = [words.said(fault.what, fault.code), words.said(fault.why), words.said(fault.remedy)];
+  const [what, why, remedy] = said;
   return (
     <div role="alert" className="rounded-card border border-error bg-error-soft px-4 py-3 text-[13.5px]">
       <span className="knot" data-look="bad" aria-hidden />
       <div className="flex items-start gap-2">
-        <p className="flex-1 font-semibold text-error">{fault.what}</p>
-        <CopyButton text={() => [fault.code, fault.what, fault.why, fault.remedy].join("\n")} />
+        <p className="flex-1 font-semibold whitespace-pre-wrap text-error">{what}</p>
+        <CopyButton text={() => [fault.code, ...said].join("\n")} />
       </div>
-      {fault.why && <p className="mt-1 whitespace-pre-wrap">{fault.why}</p>}
-      {fault.remedy && <p className="mt-1 whitespace-pre-wrap text-muted">{fault.remedy}</p>}
+      {why && <p className="mt-1 whitespace-pre-wrap">{why}</p>}
+      {remedy && <p className="mt-1 whitespace-pre-wrap text-muted">{remedy}</p>}
       {isLast && (
         <div className="mt-3 flex flex-wrap gap-2">
           {fault.code === NO_TOOLS && (

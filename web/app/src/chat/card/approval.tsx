@@ -1,4 +1,4 @@
-import { ApiError, type Approve, type CallBlock } from "@throughline/client";
+import type { Approve, CallBlock } from "@throughline/client";
 import { pretty } from "@throughline/json";
 import {
   type FormEvent,
@@ -11,6 +11,7 @@ import {
   useSyncExternalStore,
 } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { failed } from "../../ui/failed.ts";
 import { useChat, useEntry } from "../context.tsx";
 import { argumentsOf, nameOf } from "./look.ts";
 
@@ -74,7 +75,7 @@ export function Approval({ call, approval, isOpen }: ApprovalProps) {
       )}
       {decision.isDenying && <Denial send={decision.send} cancel={decision.endDenial} />}
       {decision.failure && (
-        <p role="alert" className="px-3 pb-3 text-[13px] text-error">
+        <p role="alert" className="px-3 pb-3 text-[13px] whitespace-pre-wrap text-error">
           {decision.failure}
         </p>
       )}
@@ -108,7 +109,7 @@ function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
   const entry = useEntry();
   const [isSending, setSending] = useState<"approve" | "deny">();
   const [isDenying, setDenying] = useState(false);
-  const [failure, setFailure] = useState<string>();
+  const [failure, setFailure] = useState<unknown>();
   const [draft, setDraft] = useState<string>();
   const [scope, setScope] = useState<Scope>("call");
   const send = async (answer: Approve): Promise<void> => {
@@ -129,15 +130,13 @@ function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
     } catch (error) {
       // The card stays as the server says it is.
       setSending(undefined);
-      setFailure(
-        error instanceof ApiError ? [error.message, error.remedy].filter(Boolean).join(". ") : String(error),
-      );
+      setFailure(error);
     }
   };
   return {
     isSending,
     isDenying,
-    failure,
+    failure: failure === undefined ? failure : failed(failure, words),
     draft,
     scope,
     setDraft,

@@ -97,8 +97,9 @@ export function CallError({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const error = call.error;
   if (error === undefined) return null;
-  const said = [error.message, call.problem, error.limit && `${error.limit} = ${error.limit_ms ?? ""} ms`];
-  const text = said.filter(Boolean).join("\n");
+  const ended = words.ended(error);
+  const lines = [error.message, call.problem, error.limit].flatMap((line) => (line ? words.said(line) : []));
+  const text = [...new Set(lines)].join("\n");
   // Whoever says no or stops it has a reason; nothing has gone wrong.
   if (call.status === "denied" || call.status === "cancelled") {
     if (text === "") return null;
@@ -111,7 +112,7 @@ export function CallError({ call }: { call: Readonly<CallBlock> }) {
   return (
     <Section title={words.errorSection} side={<CopyButton text={() => `${error.code}\n${text}`} />}>
       <div className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
-        <code className="font-semibold text-error">{error.code}</code>
+        <code className="font-semibold text-error">{ended}</code>
         {text && <p className="mt-1 whitespace-pre-wrap">{text}</p>}
         {error.closest && error.closest.length > 0 && (
           <p className="mt-1">{words.closest(error.closest.join(", "))}</p>

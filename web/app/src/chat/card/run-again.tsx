@@ -1,10 +1,11 @@
-import { ApiError, type CallBlock, type ToolCalled } from "@throughline/client";
+import type { CallBlock, ToolCalled } from "@throughline/client";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
 import { Link } from "../../shell/link.tsx";
 import { testerAddress } from "../../tester/address.ts";
+import { failed } from "../../ui/failed.ts";
 import { duration } from "../clock.ts";
 import { argumentsOf } from "./look.ts";
 import { Output } from "./output.tsx";
@@ -25,9 +26,9 @@ export function RunAgain({ call }: { call: Readonly<CallBlock> }) {
   return (
     <>
       {again.result && <RanAgain result={again.result} />}
-      {again.failure && (
-        <p role="alert" className="text-[12.5px] text-error">
-          {again.failure}
+      {again.failure !== undefined && (
+        <p role="alert" className="text-[12.5px] whitespace-pre-wrap text-error">
+          {failed(again.failure, words)}
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2">
@@ -54,7 +55,7 @@ function useRunAgain(call: Readonly<CallBlock>) {
   const [asks, setAsks] = useState(false);
   const [isRunning, setRunning] = useState(false);
   const [result, setResult] = useState<ToolCalled>();
-  const [failure, setFailure] = useState<string>();
+  const [failure, setFailure] = useState<unknown>();
   const run = async (): Promise<void> => {
     const harmless = isHarmless(call);
     if (!harmless && !asks) return setAsks(true);
@@ -70,7 +71,7 @@ function useRunAgain(call: Readonly<CallBlock>) {
         }),
       );
     } catch (error) {
-      setFailure(error instanceof ApiError ? error.message : String(error));
+      setFailure(error);
     } finally {
       setRunning(false);
     }

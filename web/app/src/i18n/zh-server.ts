@@ -1,0 +1,349 @@
+// What the server says, in Chinese. Its sentences are English and carry a stable code. A sentence that is always the same is
+// said in Chinese as a whole; one with values in it (names, numbers, the words of an upstream) stands as it came below what its
+// code says. Nothing is read out of a sentence.
+
+import type { ToolError } from "@throughline/client";
+
+type Table = Readonly<Record<string, string>>;
+
+/** What a code says, whatever values its sentence has. */
+export const CODES: Table = {
+  // 一轮失败
+  no_upstream: "没有可用的模型。",
+  upstream_lost: "与上游的连接断了。",
+  upstream_error: "上游出错了。",
+  upstream_finish: "回复没有正常结束。",
+  upstream_timeout: "上游超时了。",
+  upstream_unreachable: "连不上上游。",
+  content_filter: "回复被过滤器拦下了。",
+  rate_limited: "上游暂时不接受更多请求。",
+  unauthorized: "上游没有接受密钥。",
+  tool_calling_unsupported: "这个上游或模型不支持原生工具调用。",
+  context_too_long: "对话太长，这个模型放不下。",
+  request_unsendable: "请求没能发出。",
+
+  // 消息里的提示
+  stopped: "已停止。",
+  length: "回复被词元上限截断了。",
+  interrupted: "回复中断了：写它的服务器已经退出。",
+  limit: "工具轮数已到上限，模型用已有的结果作答。",
+  loop_stopped: "模型反复做同样的调用，结果也一样；现在用已有的结果作答。",
+  empty_reply: "模型的回复是空的。",
+
+  // 文本里的调用
+  in_code_fence: "代码块里的工具请求只是示例，没有运行。",
+  in_inline_code: "行内代码里的工具请求只是示例，没有运行。",
+  in_quotation: "引用（`>`）里的工具请求没有运行。",
+  in_thinking: "思考过程里的工具请求没有运行。",
+  marked_inert: "标为示例（`…_ESCAPE`）的块没有运行。",
+  torn_marker: "回复断在一个标记中间，这个标记不显示。",
+  stray_end: "前面没有请求的结束标记不显示。",
+  directive: "给其他系统的字段，在这里不起作用。",
+  given_twice: "参数给了不止一次，以最后一次为准。",
+
+  // 被拒绝的请求：身份与服务器
+  unauthenticated: "没有出示密钥，或密钥无效。",
+  sign_in: "没有这个登录链接，或它已用过、已过期。",
+  missing_scope: "这个密钥没有所需的权限。",
+  unknown_host: "服务器不认识这个主机名。",
+  foreign_origin: "其他来源的页面不能使用这个服务器。",
+  private_network: "其他网络的页面不能访问这个网络。",
+  not_found: "没有找到。",
+  no_such_event: "没有这个事件。",
+  exists: "已经有同样的了。",
+  internal: "服务器内部出错了。",
+  no_room: "服务器的磁盘满了。",
+  store_unavailable: "存储暂时无法读写。",
+  starting: "服务器正在启动，很快会继续这一轮。",
+  stopping: "服务器正在停止，不再开始新的一轮。",
+  over_limit: "超过了上限。",
+  invalid_value: "有一个值不能用。",
+  body_bytes_max: "内容太大了。",
+  body_too_large: "内容太大了。",
+  body_ms_max: "内容没能及时传到。",
+  unreadable_body: "内容没有传完。",
+  unreadable_form: "内容没有传完。",
+  json_depth_max: "JSON 嵌套太深。",
+  http_413: "服务器前面的代理不接受这么大的内容。",
+  http_502: "服务器前面的代理连不上服务器。",
+  http_503: "服务器前面的代理暂时不提供服务。",
+  http_504: "服务器没有及时回应它前面的代理。",
+
+  // 对话
+  conversation_busy: "这个对话还有一轮在进行。",
+  turn_running: "这个对话还有一轮在进行。",
+  turn_is_over: "这一轮已经结束。",
+  too_late: "已经来不及了。",
+  too_many_messages: "等待的消息太多了。",
+  too_many_turns: "同时进行的轮次太多了。",
+  too_many_streams: "打开的连接太多了。",
+  turns_per_minute_max: "一分钟里开始的轮次太多了。",
+  empty_input: "还没有内容。",
+  events_gone: "这一轮的事件已不再保留。",
+  answered_differently: "这个问题之前已有不同的回答。",
+  question_closed: "这个问题已经关闭：时间到了，或它的调用已不在。",
+  does_not_fit: "修改后的参数不能用。",
+  remembered_unreadable: "有一个记住的回答读不出来。",
+  unknown_agent: "没有这个智能体。",
+  unknown_model: "没有这个模型可用。",
+  unusable_prompt: "提示词不能用。",
+  upstream_without_key: "上游还没有密钥。",
+
+  // 文件
+  content_gone: "这个文件的内容已经不在了。",
+  disk_full: "没有地方存放文件了。",
+  empty_file: "文件是空的。",
+  file_too_large: "文件太大了。",
+  media_type_mismatch: "文件的类型与声明的不一致。",
+  not_an_image: "这个文件不是图片。",
+
+  // 工具
+  confirmation_required: "它可能会改动数据，还没有人同意。",
+  denied: "规则不允许这个调用。",
+  invalid_arguments: "参数不符合要求。",
+  not_run: "没有运行。",
+  runs_in_client: "它只在已连接的页面或应用里、在一轮对话中运行。",
+  text_too_long: "文字太长了。",
+  recording_bytes_max: "录制的内容太大了。",
+
+  // 智能体
+  agent_is_read_only: "这个智能体写在配置文件里，不能在这里修改。",
+  changed_meanwhile: "它刚刚被改过。",
+  name_taken: "这个名称已被使用。",
+  invalid_agent: "这个设置不能用。",
+  unknown_source: "现在没有这个来源的工具。",
+  unknown_tool: "现在没有这个工具或工具组。",
+
+  // 连接模型
+  bad_base_url: "这个地址不能用。",
+  bad_dialect: "没有这种接口格式。",
+  bad_key: "这不是密钥。",
+  bad_name: "这个名称不能用。",
+  configuration: "配置有错误。",
+  key_in_environment: "服务器的环境变量里已有密钥，会优先使用。",
+  key_needed: "需要密钥。",
+  model_needed: "请指定一个模型。",
+  not_connectable: "这个服务器不保存密钥，所以不能在这里连接。",
+  not_from_here: "自己的地址只能在服务器所在的机器上填写。",
+  upstream_busy: "服务商要求稍等。",
+  upstream_refused: "服务商拒绝了。",
+};
+
+/** What helps, where the server names a route of its API, or values that its sentence has said already. */
+export const HELPS: Table = {
+  missing_scope: "请用 `throughline keys create --scopes` 创建有此权限的密钥。",
+  conversation_busy: "请等它结束，或先停止它。",
+  turn_running: "请先停止它。",
+  agent_is_read_only: "请修改配置文件，或复制一份再改。",
+  key_in_environment: "不填密钥即可使用它；要换用别的，请从环境变量里去掉它，再重新启动服务器。",
+};
+
+/** Sentences of which their code says all. */
+export const WHOLE: ReadonlySet<string> = new Set([
+  "There is no model to ask.",
+  "The reply did not end normally.",
+  "The upstream cannot be reached.",
+  "The upstream refuses more requests for now.",
+  "The upstream did not accept the key.",
+  "This upstream or model does not support native tool calling.",
+  "The conversation is too long for this model.",
+  "The request could not be sent.",
+  "Stopped by the user.",
+  "The model repeated the same calls with the same results; it answers with what it has.",
+  "The model sent an empty reply.",
+  "A tool request in a code block is an example: it was not run.",
+  "A tool request in inline code is an example: it was not run.",
+  "A tool request in a quotation (`>`) was not run.",
+  "A tool request in a thinking block was not run.",
+  "A block marked as an example (`…_ESCAPE`) was not run.",
+  "The reply ended in the middle of a marker, which is not shown.",
+  "An end marker without a request before it is not shown.",
+  "A field for another system has no effect here.",
+  "A parameter is given more than once: the last value counts.",
+  "no key was shown, or not a valid one",
+  "there is no such link, or it was used, or is too old",
+  "a page of another origin may not use this server",
+  "pages of other networks may not reach into this one",
+  "something went wrong inside the server",
+  "the store cannot be read or written now",
+  "the store cannot be written or read now",
+  "the server is starting and goes on with this turn soon",
+  "the server is stopping and starts no turns",
+  "the body is too large",
+  "a turn of this conversation is still running",
+  "the turn is over",
+  "the turn is over: nothing of it can be answered any more",
+  "it was taken in, or never sent",
+  "too many messages wait already",
+  "nothing is said",
+  "the events of this turn are no longer kept",
+  "the content of this file is gone",
+  "there is no room for files",
+  "the file is empty",
+  "it may change something, and nobody has agreed to that",
+  "an agent of that name is in the configuration file",
+  "an agent is given a model: name one",
+  "this server keeps no keys, so nothing can be connected here",
+  "an address of one's own can be named from the server's own machine only",
+]);
+
+/** Other sentences that are always the same. */
+export const SENTENCES: Table = {
+  // 发生了什么
+  "The model's reply broke off.": "模型的回复中断了。",
+  "The upstream reported an error.": "上游报告了错误。",
+  "The reply was withheld.": "回复被拦下了。",
+  "The upstream did not answer in time.": "上游没有及时回应。",
+  "The upstream stopped sending.": "上游中途停止了发送。",
+  "The reply took longer than allowed.": "回复超过了允许的时间。",
+  "The connection to the upstream broke.": "与上游的连接断了。",
+  "The upstream could not answer.": "上游没能回答。",
+  "The upstream refused the request.": "上游拒绝了这个请求。",
+  "The reply was cut by its token limit. Send “continue” to go on.":
+    "回复被词元上限截断了。发送“继续”就能接着往下。",
+  "The process that wrote this reply ended before it was done. What was shown is kept.":
+    "写这条回复的服务器中途退出了。已显示的内容会保留。",
+  "the turn could not be logged": "这一轮没能记下来，所以没有开始。",
+
+  // 为什么
+  "No upstream is configured for this agent.": "这个智能体没有配置上游。",
+  "The connection ended without the protocol's end marker.": "协议的结束标记还没到，连接就断了。",
+  "The reply broke off inside this call.": "回复断在这个调用里。",
+  "The model sent arguments and no name.": "模型给了参数，没有给名称。",
+  "The call cannot be read.": "这个调用读不出来。",
+  "The block has no end: <<<[END_TOOL_REQUEST]>>> must follow its last field directly.":
+    "块没有结束：最后一个字段之后必须紧跟 <<<[END_TOOL_REQUEST]>>>。",
+  "The field `tool_name` is missing: tool_name:「始」name of the tool「末」.":
+    "缺少字段 `tool_name`：tool_name:「始」工具名称「末」。",
+  "The block has `command` and numbered commands: number all of them, or write one block for each.":
+    "块里既有 `command` 又有编号的命令：请全部编号，或每个命令写一个块。",
+  "The block has no end: </tool_call> must follow the JSON object.":
+    "块没有结束：JSON 对象之后必须有 </tool_call>。",
+  'The JSON between <tool_call> and </tool_call> must be {"name": "function name", "arguments": {…}}.':
+    '<tool_call> 与 </tool_call> 之间的 JSON 必须是 {"name": "函数名", "arguments": {…}}。',
+  '"name" or "arguments" is given twice in one call: write one block for each.':
+    "一个调用里 `name` 或 `arguments` 给了两次：请每个调用写一个块。",
+  "A call before this one was not readable as JSON, so this one may be a part of it: write it again.":
+    "前面有一个调用的 JSON 读不出来，这一个可能是它的一部分：请重新写。",
+  "The client that was asked to run it did not answer in time.": "执行它的页面或应用没有及时回应。",
+  "the client says that it failed, and not why": "执行它的页面或应用说它失败了，没有说原因。",
+  "nobody answered": "没有人回答。",
+  "a person has said no to this before": "之前有人拒绝过。",
+  "models may not call it (agent_callable)": "模型不能调用它（agent_callable）",
+  "the agent has no tools (tool_call.enabled = false)": "这个智能体不用工具（tool_call.enabled = false）",
+  "not switched on (default_tool_enabled = false)": "没有开启（default_tool_enabled = false）",
+
+  // 怎么办：一轮失败
+  "Configure an upstream, or run without any configuration to talk to the demo model.":
+    "请配置一个上游；不带任何配置启动时，由演示模型回答。",
+  "Try again.": "请再试一次。",
+  "Try again, or choose another model.": "请再试一次，或换一个模型。",
+  "Try again in a moment, or choose another model.": "请稍后再试，或换一个模型。",
+  "Say it differently, or choose another model.": "请换个说法，或换一个模型。",
+  "Check the address and the network.": "请检查地址和网络。",
+  "Raise the total timeout, or ask for less.": "请调大总时限，或把问题缩小一些。",
+  "The same request will be refused again: see what it says, or choose another model.":
+    "同样的请求还会被拒绝：请看上游的说明，或换一个模型。",
+  "Check the key and its variable.": "请检查密钥和存放它的环境变量。",
+  'Use text mode, in which the model writes its calls as text: `/mode text` in the chat, `--mode text` for the command, or `mode = "text"` for the agent. Or choose a model that can call tools.':
+    '请改用文本模式，让模型把调用写成文本：聊天里用 `/mode text`，命令行用 `--mode text`，智能体用 `mode = "text"`。也可以换一个会调用工具的模型。',
+  "Start a new conversation or choose a model with a longer context.":
+    "请开始新的对话，或换一个上下文更长的模型。",
+  "Check the upstream's configuration.": "请检查上游的配置。",
+  "What was shown is kept. Send “continue” to go on from there.":
+    "已显示的内容会保留。发送“继续”就能接着往下。",
+
+  // 怎么办：被拒绝的请求
+  "send `Authorization: Bearer <key>`; `throughline keys create` makes one":
+    "请重新登录；`throughline keys create` 可以创建密钥。",
+  "each start of `throughline serve` prints another one; `throughline keys create` makes a key":
+    "`throughline serve` 每次启动都会打印一个新的；`throughline keys create` 可以创建密钥。",
+  "take one that the server has named to you; what was deleted, or is another user's, is not there":
+    "请选用服务器列出的；已删除的和别人的都找不到。",
+  "the server's log says what; please report it": "服务器的日志里有原因；请报告这个问题。",
+  "make room on the server's disk; turns that are running can finish":
+    "请在服务器的磁盘上腾出空间；正在进行的轮次可以完成。",
+  "turns that are running wait; try again": "正在进行的轮次会等待；请再试一次。",
+  "if it should be, add that name to `hosts` of [server]":
+    "如果应当认识，请把这个名称加到 [server] 的 `hosts`。",
+  "if it should, add its origin to `origins` of [server]":
+    "如果应当可以，请把它的来源加到 [server] 的 `origins`。",
+  "upload files first (POST /v1/files) and name them by their id": "请把长内容作为文件上传。",
+  "upload it as a file: POST /v1/files": "请作为文件上传。",
+  "try again in a moment": "请稍后再试。",
+  "wait for one of them, or cancel it": "请等其中一个结束，或停止它。",
+  "begin another one with it: POST /v1/turns": "请用它开始新的一轮。",
+  "close those that nobody reads, or follow several turns over one WebSocket (/v1/ws)":
+    "请关掉没有人看的页面。",
+  "what was said is in its conversation: GET /v1/conversations": "说过的话还在对话里。",
+  "the question is still open": "这个问题还等着回答。",
+  "GET /v1/models lists them": "请从列出的模型里选择。",
+  "upload it again": "请重新上传。",
+  "declare what it is, or application/octet-stream": "请换一个文件。",
+  'send it as {"type": "file"}': "请换一个文件。",
+  "the tool's schema says what fits: GET /v1/tools": "请对照工具的参数说明。",
+  'look at the arguments, and send them again with "confirm": true': "请检查参数，再确认运行。",
+  "`throughline decode` in the terminal takes any size": "终端里的 `throughline decode` 不限大小。",
+  "look at what is there now, and change that": "请看看现在的内容，在此基础上修改。",
+  "choose another name": "请换一个名称。",
+  "call it something else": "请换一个名称。",
+  "choose another name, or change the file": "请换一个名称，或修改配置文件。",
+  "copy it once more, and nothing around it": "请重新复制，前后不要带别的内容。",
+  "mend it, then connect": "请先改正，再连接。",
+  "name a model, as its documentation calls it": "请按它的文档填写模型名称。",
+  "put the key into the environment of the server": "请把密钥放进服务器的环境变量。",
+  "on that machine: throughline connect NAME --base-url URL, or [upstreams.NAME] in throughline.toml":
+    "请在那台机器上运行 throughline connect NAME --base-url URL，或写进 throughline.toml 的 [upstreams.NAME]。",
+  "see what it says, or choose another model": "请看它的说明，或换一个模型。",
+};
+
+/** Names of limits; one that has none here is shown as it is called. */
+const LIMITS: Table = {
+  iterations_max: "工具轮数",
+  calls_per_turn_max: "一轮里的调用数",
+  arguments_bytes_max: "参数的大小",
+  loop_guard: "重复的调用",
+};
+
+/** How a call ended that did not go well. */
+export const ENDINGS: Readonly<Record<ToolError["code"], string | ((error: Readonly<ToolError>) => string)>> =
+  {
+    failed: "工具运行失败。",
+    denied: "没有获准，没有运行。",
+    cancelled: "运行中被停止，可能已经产生影响。",
+    cancelled_before_start: "还没开始就被停止，什么也没有发生。",
+    timed_out: ({ limit_ms }) =>
+      `${limit_ms === undefined ? "没有在时限内" : `没有在 ${limit_ms / 1_000} 秒内`}结束，可能已经产生影响。`,
+    interrupted: "回复在调用写完之前断了，调用没有开始。",
+    invalid_arguments: "参数有误，调用没有开始。",
+    refused: "这个请求读不出来，没有运行。",
+    unknown_tool: "没有这个名称的工具，没有运行。",
+    no_viewer: "没有连接能执行它的页面或应用，没有运行。",
+    client_gone: "没有得到结果，可能已经产生影响。",
+    stopped: "还没开始，回复就被停止了；什么也没有发生。",
+    limit: ({ limit = "" }) => `达到了上限（${of(LIMITS, limit) ?? limit}），调用没有开始。`,
+    unknown: "调用已经开始，结果不明；可能已经产生影响。",
+  };
+
+/** A name that somebody else has chosen is no name of what every object has. */
+function of(table: Table, name: string | undefined): string | undefined {
+  return name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
+}
+
+export function said(sentence: string, code?: string): string {
+  const whole = of(SENTENCES, sentence);
+  const heading = of(CODES, code);
+  if (whole !== undefined || heading === undefined) return whole ?? sentence;
+  return WHOLE.has(sentence) || sentence === "" ? heading : `${heading}\n${sentence}`;
+}
+
+export function helps(remedy: string | undefined, code: string, retryAfter?: number): string | undefined {
+  const ours = (remedy && of(SENTENCES, remedy)) ?? of(HELPS, code) ?? remedy;
+  return ours || (retryAfter ? `请在 ${Math.ceil(retryAfter)} 秒后再试。` : undefined);
+}
+
+export function ended(error: Readonly<ToolError>): string {
+  // A later release may know more codes.
+  const ending: (typeof ENDINGS)[ToolError["code"]] | undefined = ENDINGS[error.code];
+  return typeof ending === "function" ? ending(error) : (ending ?? error.code);
+}

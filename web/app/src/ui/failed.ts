@@ -1,0 +1,10 @@
+import { ApiError } from "@throughline/client";
+import type { Words } from "../i18n/words.ts";
+
+/** What did not work, and what helps: a line each. */
+export function failed(error: unknown, words: Words): string {
+  if (error instanceof TypeError) return words.unreachable;
+  if (!(error instanceof ApiError)) return String(error);
+  const { message, code, remedy, retryAfter } = error;
+  return [words.said(message, code), words.helps(remedy, code, retryAfter)].filter(Boolean).join("\n");
+}

@@ -1,0 +1,182 @@
+// What the server says is said in Chinese: all that its sources and the recorded turns hold.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Block, Message } from "@throughline/client";
+import { describe, expect, test } from "vitest";
+import { en } from "../src/i18n/en.ts";
+import { zh } from "../src/i18n/zh.ts";
+import { CODES, ENDINGS, HELPS, SENTENCES, WHOLE } from "../src/i18n/zh-server.ts";
+
+const crates = join(import.meta.dirname, "../../../crates");
+
+function source(path: string): string {
+  return readFileSync(join(crates, path), "utf8");
+}
+
+/** All Rust below a folder, by path. */
+function sources(folder: string): [string, string][] {
+  const files = readdirSync(join(crates, folder), { recursive: true, encoding: "utf8" });
+  const rust = files.filter((file) => file.endsWith(".rs"));
+  return rust.map((file): [string, string] => [file, source(`${folder}/${file}`)]);
+}
+
+/** The part of a file between two lines. */
+function between(text: string, from: string, to: string): string {
+  const [begin, end] = [text.indexOf(from), text.indexOf(to, text.indexOf(from))];
+  expect(begin, from).toBeGreaterThan(-1);
+  expect(end, to).toBeGreaterThan(begin);
+  return text.slice(begin, end);
+}
+
+/** Every string in it. */
+function strings(rust: string): string[] {
+  return [...rust.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([literal]): string => JSON.parse(literal));
+}
+
+const isSentence = (text: string): boolean => /^[A-Z].*\.$/.test(text);
+const isCode = (text: string): boolean => /^[a-z]+(_[a-z]+)*$/.test(text);
+const isChinese = (text: string): boolean => /^\p{Script=Han}/u.test(text.replace(/^[`/\w]+\s/, ""));
+/** Values are put in where it has braces: such a sentence stands below what its code says. */
+const isWhole = (text: string): boolean => !text.includes("{");
+
+describe("what the engine says", () => {
+  const wording = source("engine/src/wording.rs");
+  const failures = between(wording, "// --- failures ---", "// --- notices ---");
+  const notices = between(wording, "// --- notices ---", "// --- questions ---");
+  const findings = between(
+    source("wire/src/text/protocol.rs"),
+    "fn sentence(self)",
+    "/// Bytes of a refused block",
+  );
+
+  test.each(strings(failures).filter(isCode))("the code %s of a fault is known", (code) => {
+    // What stands in for a reason that an upstream has not given is none.
+    if (code !== "unknown") expect(CODES).toHaveProperty(code);
+  });
+
+  test.each([...strings(failures), ...strings(notices), ...strings(findings)].filter(isSentence))(
+    "%s",
+    (sentence) => {
+      if (isWhole(sentence)) expect(WHOLE.has(sentence) || sentence in SENTENCES).toBe(true);
+    },
+  );
+});
+
+describe("what recorded turns say", () => {
+  const folder = join(import.meta.dirname, "../../client/specs/vectors");
+  const blocks = readdirSync(folder).flatMap((file): [string, Block][] => {
+    const { message }: { message: Message } = JSON.parse(readFileSync(join(folder, file), "utf8"));
+    return message.blocks.map((block) => [file, block]);
+  });
+
+  test.each(blocks)("%s", (_, block) => {
+    if (block.kind === "notice") expect(zh.said(block.text, block.code)).toSatisfy(isChinese);
+    if (block.kind === "error") {
+      expect(zh.said(block.what, block.code)).toSatisfy(isChinese);
+      expect(zh.said(block.remedy)).toSatisfy(isChinese);
+    }
+    if (block.kind === "tool_call" && block.error) expect(zh.ended(block.error)).toSatisfy(isChinese);
+  });
+
+  test("they have faults, notices and calls that failed", () => {
+    const kinds = blocks.map(([, block]) =>
+      block.kind === "tool_call" && block.error ? "failed" : block.kind,
+    );
+    expect(kinds).toEqual(expect.arrayContaining(["error", "notice", "failed"]));
+  });
+});
+
+describe("what the API refuses", () => {
+  /** Rooms that the page never enters: OpenAI clients, WebSockets, conversations as files. */
+  const ELSEWHERE = /^(compat|surface|portable|api\/ws|api\/conversations\/travelling)/;
+  /** What a program has done wrong, and not whoever uses the page. */
+  const OF_PROGRAMS = new Set([
+    "bad_form",
+    "call_ended",
+    "client_id_reserved",
+    "content_type",
+    "contradiction",
+    "expired",
+    "idempotency_key_reused",
+    "invalid_json",
+    "invalid_position",
+    "invalid_tool",
+    "invalid_tools",
+    "missing_field",
+    "no_file",
+    "no_rule",
+    "no_scope",
+    "no_such_method",
+    "no_such_route",
+    "not_json",
+    "one_file_each",
+    "several_keys",
+    "ticket",
+    "tickets_open",
+    "too_many_tools",
+    "tool_name_taken",
+    "unknown_field",
+    "unknown_value",
+  ]);
+  /** What the dialog of models says by itself. */
+  const OF_THE_DIALOG = new Set(["wrong_key", "no_such_model", "no_quota"]);
+  const codes = sources("server/src")
+    .filter(([file]) => !ELSEWHERE.test(file))
+    .flatMap(([, rust]) => [
+      ...rust.matchAll(
+        /(?:ApiError|Self)::(?:new\(\s*StatusCode::\w+|bad_request\(|forbidden\(|conflict\(|gone\(|unprocessable\(|unavailable\(|too_many\(),?\s*"([a-z_]+)"/g,
+      ),
+      ...rust.matchAll(/bad\(\s*StatusCode::\w+,\s*"([a-z_]+)"/g),
+    ])
+    .map(([, code = ""]) => code);
+
+  test.each([...new Set(codes)].sort())("%s", (code) => {
+    expect(code in CODES || OF_PROGRAMS.has(code) || OF_THE_DIALOG.has(code)).toBe(true);
+  });
+
+  test("what it says of a program is a code that there is", () => {
+    const rust = sources("server/src").map(([, text]) => text);
+    for (const code of OF_PROGRAMS)
+      expect(
+        rust.some((text) => text.includes(`"${code}"`)),
+        code,
+      ).toBe(true);
+  });
+});
+
+test("every sentence that is known is one of the server's", () => {
+  const rust = ["engine", "wire", "tools", "throughline", "server"]
+    .flatMap((crate) => sources(`${crate}/src`))
+    .map(([, text]) => text)
+    .join("\n");
+  const unsaid = [...WHOLE, ...Object.keys(SENTENCES)].filter((one) => !rust.includes(JSON.stringify(one)));
+  expect(unsaid).toEqual([]);
+});
+
+test("all that is said in Chinese is Chinese", () => {
+  for (const text of [...Object.values(CODES), ...Object.values(SENTENCES), ...Object.values(HELPS)])
+    expect(text).toMatch(/\p{Script=Han}/u);
+  expect(Object.keys(HELPS).filter((code) => !(code in CODES))).toEqual([]);
+  expect(Object.keys(SENTENCES).filter((sentence) => WHOLE.has(sentence))).toEqual([]);
+});
+
+test("values stand as they came, below what the code says", () => {
+  expect(zh.said("there is no tool `x`", "not_found")).toBe("没有找到。\nthere is no tool `x`");
+  expect(zh.said("the turn is over", "turn_is_over")).toBe("这一轮已经结束。");
+  expect(zh.said("HTTP 500: overloaded")).toBe("HTTP 500: overloaded");
+  expect(zh.said("It is new.", "of_a_later_release")).toBe("It is new.");
+  expect(zh.said("constructor", "constructor")).toBe("constructor");
+  expect(zh.helps("did you mean `x`?", "not_found")).toBe("did you mean `x`?");
+  expect(zh.helps(undefined, "turns_per_minute_max", 12)).toBe("请在 12 秒后再试。");
+  expect(zh.ended({ code: "timed_out", limit_ms: 30_000 })).toContain("30 秒");
+  expect(zh.ended({ code: "limit", limit: "iterations_max" })).toContain("工具轮数");
+  expect(zh.ended({ code: "limit", limit: "new_max" })).toContain("new_max");
+  expect(Object.keys(ENDINGS)).toContain("unknown");
+});
+
+test("in English the server's own words stand", () => {
+  expect(en.said("The model's reply broke off.", "upstream_lost")).toBe("The model's reply broke off.");
+  expect(en.helps("Try again.", "upstream_lost")).toBe("Try again.");
+  expect(en.ended({ code: "failed" })).toBe("failed");
+});
