@@ -116,7 +116,7 @@ function Facts({
   const tester = useTesterWords();
   const ms = Number(typed || fallback);
   const facts = [
-    unit,
+    unit && (words.units[unit] ?? unit),
     unit === "ms" && ms > 0 && duration(ms),
     typeof fallback === "boolean"
       ? tester.byDefault(fallback ? words.on : words.off)

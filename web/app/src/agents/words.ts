@@ -33,6 +33,7 @@ const en = {
   // Tools
   switchOf: (name: string) => `Switch of ${name}`,
   asDefault: "as default",
+  units: {} as Readonly<Record<string, string>>,
   on: "on",
   off: "off",
   allNow: "all, now",
@@ -107,6 +108,7 @@ const zh: AgentWords = {
 
   switchOf: (name) => `${name} 的开关`,
   asDefault: "按默认",
+  units: { bytes: "字节", tokens: "词元" },
   on: "开",
   off: "关",
   allNow: "现有全部",

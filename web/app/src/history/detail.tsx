@@ -8,6 +8,7 @@ import { isHarmless, RunAgain } from "../chat/card/run-again.tsx";
 import { Section } from "../chat/card/section.tsx";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
+import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { testerAddress } from "../tester/address.ts";
@@ -107,7 +108,9 @@ function Known({ detail, filter, filterBy }: KnownProps) {
         <span className="pill" data-look={callLook(call)}>
           {detail.duration_ms == null ? word : own.took(word, duration(detail.duration_ms))}
         </span>
-        <span className="text-[12px] text-muted">{new Date(detail.started_at).toLocaleString()}</span>
+        <span className="text-[12px] text-muted">
+          {new Date(detail.started_at).toLocaleString(language.get())}
+        </span>
         {facts.length > 0 && <span className="text-[12px] text-muted">{facts.join(" · ")}</span>}
       </div>
       <Arguments call={call} />

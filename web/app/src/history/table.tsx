@@ -4,6 +4,7 @@ import { type KeyboardEvent, useEffect, useRef } from "react";
 import { callLook } from "../chat/card/look.ts";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
+import { language } from "../preferences.ts";
 import { Link } from "../shell/link.tsx";
 import { go } from "../shell/router.ts";
 import type { CallsState } from "./model/calls.ts";
@@ -126,7 +127,7 @@ function Row({ row, at, isOpen, href }: RowProps) {
   const state = stateOf(row.status, words, row.error);
   return (
     <tr data-row={row.tool_id} aria-rowindex={at + 2} onClick={() => go(href)}>
-      <td className="when" title={new Date(row.started_at).toLocaleString()}>
+      <td className="when" title={new Date(row.started_at).toLocaleString(language.get())}>
         {moment(row.started_at, Date.now(), document.documentElement.lang)}
       </td>
       <td>

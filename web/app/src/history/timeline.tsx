@@ -38,8 +38,11 @@ function Said({ moment: { event, detail } }: { moment: Moment }) {
     event === "tool_result" && typeof status === "string"
       ? statusWord(stateOf(status, words, codeOf(error)), words)
       : event === "approval_resolved"
-        ? [decision === "deny" ? words.callStatus.denied : own.approved, reason]
-            .filter((one) => typeof one === "string" && one !== "")
+        ? [
+            decision === "deny" ? words.callStatus.denied : own.approved,
+            typeof reason === "string" && words.said(reason),
+          ]
+            .filter(Boolean)
             .join(": ")
         : "";
   return said === "" ? null : <span className="text-muted"> · {said}</span>;

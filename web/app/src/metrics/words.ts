@@ -49,7 +49,7 @@ const zh: MetricsWords = {
     month: ["30 天", "最近 30 天"],
   },
   firstToken: "首字时间",
-  speed: "每秒 token 数",
+  speed: "每秒词元数",
   took: "工具用时",
   errorRate: "错误率",
   failedOf: (failed, all) => `${all} 个中 ${failed} 个失败`,

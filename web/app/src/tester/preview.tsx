@@ -131,8 +131,8 @@ export function definitionsOf(way: Way, tools: readonly ToolInfo[]): string {
 function Costs({ way }: { way: Way }) {
   const words = useTesterWords();
   const isExact = way.tokens.counting === "exact";
-  const costs = way.tokens.sources.map(
-    ({ source, tools, tokens }) => `${source}: ${words.toolsOf(tools)}, ${words.tokens(tokens, isExact)}`,
+  const costs = way.tokens.sources.map(({ source, tools, tokens }) =>
+    words.costs(source, words.toolsOf(tools), words.tokens(tokens, isExact)),
   );
   return (
     <p className="text-[12px] text-muted">

@@ -3,6 +3,7 @@ import { PartialJson, pretty } from "@throughline/json";
 import { Play, Square } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { language } from "../../preferences.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { MediaView } from "../../ui/media.tsx";
 import { useChat, useEntry } from "../context.tsx";
@@ -130,7 +131,9 @@ function Facts({ call }: { call: Readonly<CallBlock> }) {
     call.effect && call.error?.code !== "unknown_tool" && words.effect[call.effect],
     call.early === true && words.early,
     call.rule && words.rule(call.rule),
-    isCue && call.started_at !== undefined && words.firedAt(new Date(call.started_at).toLocaleTimeString()),
+    isCue &&
+      call.started_at !== undefined &&
+      words.firedAt(new Date(call.started_at).toLocaleTimeString(language.get())),
     call.applied === true && words.applied,
     call.applied === false && words.notApplied,
     call.source && call.source !== "builtin" && call.source,
