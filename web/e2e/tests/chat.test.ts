@@ -180,6 +180,8 @@ test("on a phone the avatar is a bubble that opens; whoever does not want it hid
   const sheet = page.getByRole("dialog", { name: "Avatar" });
   await sheet.getByRole("button", { name: "smile", exact: true }).click();
   await sheet.getByRole("img", { name: "Twine: smile" }).waitFor();
+  const close = await sheet.getByRole("button", { name: "Close" }).boundingBox();
+  expect((close?.x ?? 0) + (close?.width ?? 0) / 2, "it is closed in the middle").toBeCloseTo(180, 0);
   await somebody.picture("avatar-sheet-phone");
   expect(await somebody.violations()).toEqual([]);
   await sheet.getByRole("button", { name: "Close" }).click();
@@ -290,6 +292,33 @@ test("on a phone everything is there, and nothing is wider than the screen", asy
   );
   expect(wide).toEqual([]);
 });
+
+// R: U6
+test.each(["en-GB", "zh-CN"] as const)(
+  "on a phone what stands below the field is one line, also while it runs, %s",
+  async (locale) => {
+    const somebody = await house.visitor({ width: 360, height: 740, locale });
+    const { page } = somebody;
+    /** Where the middle of each thing is that can be seen there. */
+    const lines = () =>
+      page.locator(".composer-row > *").evaluateAll((all) => [
+        ...new Set(
+          all
+            .map((one) => one.getBoundingClientRect())
+            .filter(({ height }) => height > 0)
+            .map(({ top, height }) => Math.round((top + height / 2) / 4)),
+        ),
+      ]);
+    await page.getByRole("button", { name: "demo", exact: true }).waitFor();
+    expect(await lines()).toHaveLength(1);
+    await somebody.picture(`phone-composer-${locale}`);
+    await somebody.say(
+      locale === "zh-CN" ? "明天早上九点在日历里加一个会议" : "Put a meeting into my calendar",
+    );
+    await page.getByRole("button", { name: /^(Stop|停止)$/ }).waitFor();
+    expect(await lines()).toHaveLength(1);
+  },
+);
 
 // R: T12
 test("a picture goes along with a question", async () => {

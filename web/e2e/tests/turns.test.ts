@@ -91,7 +91,11 @@ test("several calls ask, all are listed, and one answer approves them", async ()
   const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
   const { page } = somebody;
   await somebody.say("Two meals");
-  await page.getByText("2 calls need you").waitFor();
+  const bar = page.getByText("2 calls need you");
+  await bar.waitFor();
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect((await bar.boundingBox())?.height, "on a phone it is one line").toBeLessThan(30);
+  await page.setViewportSize({ width: 1280, height: 860 });
   expect(await page.title()).toContain("(2)");
   expect(await page.getByRole("group", { name: /wants to run/ }).count()).toBe(2);
   await page.getByRole("button", { name: "Review" }).click();

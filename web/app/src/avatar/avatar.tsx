@@ -59,7 +59,7 @@ function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; 
         onKeyDown={(event) => event.stopPropagation()}
       >
         {isOpen && <Panel avatar={avatar} stage={stage} />}
-        <button type="button" className="button mx-auto mt-3" onClick={() => setOpen(false)}>
+        <button type="button" className="button mx-auto mt-3 flex w-fit" onClick={() => setOpen(false)}>
           {words.close}
         </button>
       </dialog>

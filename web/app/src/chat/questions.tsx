@@ -13,14 +13,16 @@ export function QuestionBar() {
   const approveAll = (): void =>
     void conversation.decide(running, "all", { decision: "approve" }).catch(() => undefined);
   return (
-    <div className="mx-auto mb-2 flex max-w-190 flex-wrap items-center gap-2 rounded-card border border-waiting-line bg-waiting-soft px-3 py-1.5 text-[13px]">
-      <span className="flex-1 font-semibold text-waiting">{words.questionsOpen(pending.length)}</span>
-      <button type="button" className="button" onClick={() => attention.chosen()?.show()}>
-        {words.review} <kbd aria-hidden>F6</kbd>
-      </button>
-      <button type="button" className="button" onClick={approveAll}>
-        {words.approveAll(pending.length)}
-      </button>
+    <div className="question-bar">
+      <b>{words.questionsOpen(pending.length)}</b>
+      <div>
+        <button type="button" className="button" onClick={() => attention.chosen()?.show()}>
+          {words.review} <kbd aria-hidden>F6</kbd>
+        </button>
+        <button type="button" className="button" onClick={approveAll}>
+          {words.approveAll(pending.length)}
+        </button>
+      </div>
     </div>
   );
 }

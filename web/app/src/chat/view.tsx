@@ -114,7 +114,7 @@ export default function ChatView() {
               {state.before !== undefined && (
                 <button
                   type="button"
-                  className="button quiet mx-auto mb-4"
+                  className="button quiet mx-auto mb-4 flex w-fit"
                   onClick={() => void conversation.loadOlder()}
                 >
                   {words.olderTurns}

@@ -133,7 +133,7 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
           onPaste={onPaste}
           className="block max-h-50 min-h-6.5 w-full resize-none bg-transparent leading-6.5 outline-none placeholder:text-muted"
         />
-        <div className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-[12.5px] text-muted">
+        <div className="composer-row">
           <button
             type="button"
             className="icon-button -ml-1.5"
@@ -156,21 +156,16 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
           />
           <ModeSwitch />
           {offer && (
-            <button
-              type="button"
-              title={words.connectHow}
-              className="max-w-44 truncate hover:text-text"
-              onClick={openModels}
-            >
+            <button type="button" title={words.connectHow} className="model" onClick={openModels}>
               {offer.model}
             </button>
           )}
           {offer && (
-            <span className="tabular-nums max-[520px]:hidden">
+            <span className="offer">
               {words.tools(offer.tools)} · {words.tokens(offer.tokens)}
             </span>
           )}
-          <span className="ml-auto flex items-center gap-2">
+          <span className="ends">
             {running !== undefined && !isEmpty && (
               <>
                 <button
@@ -191,7 +186,7 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
                 type="button"
                 disabled={isStopping || running.turnId === undefined}
                 onClick={() => void conversation.stop()}
-                className="inline-flex h-8.5 items-center gap-2 rounded-full bg-text pr-3.5 pl-3 text-[13px] font-semibold text-bg disabled:opacity-60"
+                className="stop"
               >
                 <Square aria-hidden size={10} fill="currentColor" />
                 {isStopping ? words.stopping : words.stop}
