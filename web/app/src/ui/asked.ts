@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 
 /** What was asked of the server: the last answer stays until the next one is here. */
 export interface Answered<T> {
@@ -10,6 +10,7 @@ export interface Answered<T> {
 
 /**
  * Asks when `ask` changes, and forgets what came too late. `ask` must be stable (`useCallback`); absent, nothing is asked.
+ * `waitMs` holds for what is asked next: another wait alone asks nothing.
  */
 export function useAsked<T>(
   ask: ((signal: AbortSignal) => Promise<T>) | undefined,
@@ -17,6 +18,10 @@ export function useAsked<T>(
 ): Answered<T> & { again(): void } {
   const [answer, setAnswer] = useState<Answered<T>>({ to: undefined, value: undefined, error: undefined });
   const [attempt, setAttempt] = useState(0);
+  const wait = useRef(waitMs);
+  useEffect(() => {
+    wait.current = waitMs;
+  }, [waitMs]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another attempt asks the same
   useEffect(() => {
     if (ask === undefined) return undefined;
@@ -26,12 +31,12 @@ export function useAsked<T>(
         (value) => leave.signal.aborted || setAnswer({ to: ask, value, error: undefined }),
         (error: unknown) => leave.signal.aborted || setAnswer(({ value }) => ({ to: ask, value, error })),
       );
-    }, waitMs);
+    }, wait.current);
     return () => {
       clearTimeout(timer);
       leave.abort();
     };
-  }, [ask, waitMs, attempt]);
+  }, [ask, attempt]);
   const again = useCallback(() => setAttempt((attempt) => attempt + 1), []);
   return { ...answer, again };
 }
