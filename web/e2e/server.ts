@@ -32,6 +32,8 @@ export class Server {
       NOWHERE,
     ]),
   );
+  /** Where the model is whose replies and key a script writes. */
+  upstream = "";
   /** What it printed last: a link that signs one browser in. */
   link = "";
 
@@ -47,6 +49,7 @@ export class Server {
   static async startConnectable(script: string): Promise<Server> {
     const server = new Server();
     const [base, local] = [await server.#mock(script), await server.#mock()];
+    server.upstream = base;
     Object.assign(server.#variables, {
       THROUGHLINE_BASE_URL_DEEPSEEK: base,
       THROUGHLINE_BASE_URL_GROQ: NOWHERE,

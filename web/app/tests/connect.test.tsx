@@ -1,11 +1,12 @@
-// The dialog of models without a server: what is near stands first, and a key is sent once and kept nowhere.
+// The dialog of models without a server: what is near stands first, a key is sent once and kept nowhere, an address is one's own.
 
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { Throughline } from "@throughline/client";
-import { expect, test } from "vitest";
+import { ApiError, Throughline } from "@throughline/client";
+import { describe, expect, test } from "vitest";
 import ModelsDialog from "../src/connect/dialog.tsx";
-import { agentName, byState, stateOf } from "../src/connect/state.ts";
+import { asked, commandOf, NOTHING, nameOf, type Where } from "../src/connect/own.ts";
+import { agentName, rowsOf, stateOf } from "../src/connect/state.ts";
 import { answering } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
 
@@ -26,8 +27,11 @@ const used = { ...base, name: "used", title: "Used", key: "present", key_from: "
 
 // R: O4
 test("what can be used at once stands first", () => {
-  const sorted = [away, far, set, near, used].sort(byState);
+  const info = { dialect: "openai-chat", key: "present", key_from: "stored", models: [] };
+  const others = ["demo", "used", "work"].map((name) => ({ ...info, name, address: `http://${name}/v1` }));
+  const sorted = rowsOf([away, far, set, near, used], others);
   expect(sorted.map((one) => [one.name, stateOf(one)])).toEqual([
+    ["work", "connected"],
     ["used", "connected"],
     ["near", "here"],
     ["set", "environment"],
@@ -51,30 +55,44 @@ test("an agent is called like its model, and not like one of the configuration f
   expect(agentName("x", ".hidden", [])).toBe("-hidden");
 });
 
-// R: O4, R4
-test("a wrong key is told at its field; the right one leads to the models, and is forgotten by the page", async () => {
-  const sent: unknown[] = [];
-  const json = (body: unknown, status = 200): Response => new Response(JSON.stringify(body), { status });
+const json = (body: unknown, status = 200): Response => new Response(JSON.stringify(body), { status });
+const refusal = (code: string, status: number, more: object = {}): Response =>
+  json({ error: { code, type: "invalid_request_error", message: "No.", ...more } }, status);
+
+interface Sent extends Partial<Where> {
+  key?: string;
+  model?: string;
+  agent?: string;
+}
+
+/** The dialog before a server with these rows that answers like this, and what was sent to be connected. */
+function open(known: readonly object[], answer: (sent: Sent, name: string) => Response | undefined) {
+  const sent: (Sent & { to: string })[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input, init) => {
       const path = new URL(String(input)).pathname;
-      if (path === "/v1/agents") return json({ items: [] });
-      if (path === "/v1/upstreams/known") return json({ items: [away, far] });
-      const body: { key?: string; model?: string; agent?: string } = JSON.parse(String(init?.body));
-      sent.push(body);
-      if (body.key === "wrong") {
-        const error = { code: "wrong_key", type: "invalid_request_error", message: "No.", why: "HTTP 401" };
-        return json({ error }, 422);
-      }
-      return json({ upstream: {}, models: ["m/one", "two"], ...(body.agent ? { agent: body.agent } : {}) });
+      if (path === "/v1/upstreams/known") return json({ items: known });
+      if (init?.body === undefined) return json({ items: [] });
+      const body: Sent = JSON.parse(String(init.body));
+      const to = path.split("/").at(-2) ?? "";
+      sent.push({ to, ...body });
+      const models = ["m/one", "two"];
+      return answer(body, to) ?? json({ upstream: {}, models, ...(body.agent && { agent: body.agent }) });
     },
   });
-  const user = userEvent.setup();
   render(
     <ClientProvider value={client}>
       <ModelsDialog close={() => undefined} />
     </ClientProvider>,
+  );
+  return { sent, user: userEvent.setup() };
+}
+
+// R: O4, R4
+test("a wrong key is told at its field; the right one leads to the models, and is forgotten by the page", async () => {
+  const { sent, user } = open([away, far], ({ key }) =>
+    key === "wrong" ? refusal("wrong_key", 422, { why: "HTTP 401" }) : undefined,
   );
   await user.click(await screen.findByRole("button", { name: /Far/ }));
   const field = screen.getByLabelText("API key");
@@ -84,6 +102,139 @@ test("a wrong key is told at its field; the right one leads to the models, and i
   await user.type(field, "right{Enter}");
   await user.click(await screen.findByRole("button", { name: "m/one" }));
   await waitFor(() => expect(answering.get()).toBe("one"));
-  expect(sent).toEqual([{ key: "wrong" }, { key: "right" }, { model: "m/one", agent: "one" }]);
+  expect(sent).toEqual([
+    { to: "far", key: "wrong" },
+    { to: "far", key: "right" },
+    { to: "far", model: "m/one", agent: "one" },
+  ]);
   expect(JSON.stringify({ ...localStorage })).not.toContain("right");
+});
+
+// R: O4
+describe("an address of one's own", () => {
+  const at = (address: string) => ({ ...NOTHING, address });
+
+  test.each([
+    ["http://gpu-box:8000/v1", "gpu-box-8000"],
+    [" https://llm.example.com/openai/v1", "llm.example.com"],
+    ["http://10.0.0.5:9000", "10.0.0.5-9000"],
+    ["http://localhost:1234/v1", "local-1234"],
+    ["http://[::1]:8080", "local-8080"],
+    ["http://[fd00::1]:8080", "fd00-1-8080"],
+    ["http://", ""],
+    ["", ""],
+  ])("%s is called %s until it is called something else", (address, name) => {
+    expect(nameOf(at(address))).toBe(name);
+    expect(nameOf({ ...at(address), name: "work" })).toBe("work");
+  });
+
+  const listing = (answers: Readonly<Record<string, string>>) => {
+    const tried: string[] = [];
+    const ask = async ({ base_url }: Where): Promise<string> => {
+      tried.push(base_url);
+      const answer = answers[base_url] ?? "model_needed";
+      if (answer === "listed") return answer;
+      throw new ApiError(422, { code: answer, type: "", message: "" });
+    };
+    return { tried, ask };
+  };
+
+  test.each([
+    ["http://a/", "openai-chat", { "http://a/v1": "listed" }, ["http://a/", "http://a/v1"], "listed"],
+    ["http://a/", "openai-chat", {}, ["http://a/", "http://a/v1"], "model_needed"],
+    ["http://a", "openai-chat", { "http://a/v1": "wrong_key" }, ["http://a", "http://a/v1"], "wrong_key"],
+    ["http://a", "openai-chat", { "http://a": "wrong_key" }, ["http://a"], "wrong_key"],
+    ["http://a/v1", "openai-chat", {}, ["http://a/v1"], "model_needed"],
+    ["http://a", "ollama", {}, ["http://a"], "model_needed"],
+  ])(
+    "%s, spoken to as %s: with %o, asked are %o, which comes to %s",
+    async (address, dialect, answers, all, end) => {
+      const { tried, ask } = listing(answers);
+      const own = { ...at(address), dialect };
+      const came = await asked(own, ask).catch((error: ApiError) => [own, error.code]);
+      expect(tried).toEqual(all);
+      expect(came[1]).toBe(end);
+    },
+  );
+
+  test("the command that does the same is one of a shell", () => {
+    expect(commandOf({ ...at("http://gpu:1/a'b?c&d"), dialect: "ollama" }).join(" ")).toBe(
+      "throughline connect gpu-1 --base-url 'http://gpu:1/a%27b?c&d' --api ollama",
+    );
+  });
+
+  test("leads to its models as any other does, and what was found is what is kept", async () => {
+    const { sent, user } = open([far], ({ base_url, key, model }) => {
+      if (base_url === "http://gpu:8000") return refusal("model_needed", 422, { param: "model" });
+      if (key ?? model) return undefined;
+      return refusal("wrong_key", 422, { param: "key", why: "HTTP 401" });
+    });
+    await user.click(await screen.findByRole("button", { name: /Another address/ }));
+    const address = screen.getByLabelText("Address");
+    expect(address).toHaveFocus();
+    await user.type(address, "http://gpu:8000");
+    expect(screen.getByLabelText("Name")).toHaveValue("gpu-8000");
+    await user.keyboard("{Enter}");
+    expect(await screen.findByRole("alert")).toHaveTextContent("It wants a key.");
+    expect(screen.getByLabelText(/API key/)).toBeInvalid();
+    await user.type(screen.getByLabelText(/API key/), "right{Enter}");
+    await screen.findByText("Which model is to answer?");
+    expect(sent).toHaveLength(4);
+    const there = { to: "gpu-8000", base_url: "http://gpu:8000/v1", dialect: "openai-chat" };
+    expect(sent.at(-1)).toEqual({ ...there, key: "right" });
+    await user.type(screen.getByRole("searchbox"), "two");
+    await user.click(screen.getByRole("button", { name: "two" }));
+    await waitFor(() => expect(answering.get()).toBe("two"));
+    expect(sent.at(-1)).toEqual({ ...there, model: "two", agent: "two" });
+  });
+
+  test("what lists no models is given the name of one", async () => {
+    const { sent, user } = open([], ({ model }) =>
+      model === undefined ? refusal("model_needed", 422, { param: "model" }) : undefined,
+    );
+    await user.click(await screen.findByRole("button", { name: /Another address/ }));
+    await user.type(screen.getByLabelText("Address"), "https://gateway.example/v1");
+    await user.type(screen.getByLabelText(/API key/), "k");
+    await user.selectOptions(screen.getByLabelText("API"), "Anthropic Messages");
+    await user.click(screen.getByRole("button", { name: "Test and connect" }));
+    await screen.findByText(/does not say which models it has/);
+    expect(screen.queryByText("Nothing is found.")).toBeNull();
+    await user.type(screen.getByRole("searchbox"), "big-one{Enter}");
+    await waitFor(() => expect(answering.get()).toBe("big-one"));
+    const there = { to: "gateway.example", base_url: "https://gateway.example/v1", dialect: "anthropic" };
+    expect(sent.at(-1)).toEqual({ ...there, key: "k", model: "big-one", agent: "big-one" });
+  });
+
+  test.each([
+    [
+      "not_from_here",
+      403,
+      /throughline connect gpu --base-url 'http:\/\/gpu\/v1' --api openai-chat/,
+      "Address",
+    ],
+    ["bad_base_url", 400, /No\./, "Address"],
+    ["upstream_unreachable", 502, /It cannot be reached/, "Address"],
+    ["name_taken", 409, /No\./, "Name"],
+  ])("%s is told with what helps, at its field", async (code, status, told, field) => {
+    const param = code === "name_taken" || status === 502 ? {} : { param: "base_url" };
+    const { user } = open([], () => refusal(code, status, param));
+    await user.click(await screen.findByRole("button", { name: /Another address/ }));
+    await user.type(screen.getByLabelText("Address"), "http://gpu/v1{Enter}");
+    expect((await screen.findByRole("alert")).textContent).toMatch(told);
+    expect(screen.getByLabelText(field)).toBeInvalid();
+    expect(screen.getByLabelText(field === "Name" ? "Address" : "Name")).toBeValid();
+  });
+});
+
+// R: O4
+test("what shows its models to everybody and its answers to nobody is given its key afterwards", async () => {
+  const { sent, user } = open([near], ({ key, model }) =>
+    model !== undefined && key === undefined ? refusal("wrong_key", 422, { param: "key" }) : undefined,
+  );
+  await user.click(await screen.findByRole("button", { name: /Near/ }));
+  await user.click(await screen.findByRole("button", { name: "two" }));
+  expect(await screen.findByRole("alert")).toHaveTextContent("It wants a key.");
+  await user.type(screen.getByLabelText("API key"), "right{Enter}");
+  await screen.findByRole("button", { name: "two" });
+  expect(sent.at(-1)).toEqual({ to: "near", key: "right" });
 });

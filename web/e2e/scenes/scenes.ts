@@ -248,6 +248,16 @@ export const SCENES: readonly Scene[] = [
     },
   },
   {
+    name: "connect-own",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.openModels();
+      const dialog = guest.page.getByRole("dialog");
+      await dialog.locator("footer button").click();
+      await dialog.locator("form input").first().fill("http://gpu-box:8000/v1");
+    },
+  },
+  {
     name: "keys",
     isPlain: true,
     arrive: async (guest) => {

@@ -136,3 +136,72 @@ test("the settings lead there from every view, by the keyboard alone", async () 
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
 });
+
+// R: O4, R4
+test("an address of one's own: what is wrong is said there, then it is connected like any other, and forgotten", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.getByRole("button", { name: "demo", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Connect a model" });
+  await dialog.getByRole("searchbox").fill("my own");
+  await dialog.getByRole("button", { name: /Another address/ }).click();
+  await dialog.getByRole("heading", { name: "Another address" }).waitFor();
+  const alert = dialog.getByRole("alert");
+  await page.keyboard.type("http://127.0.0.1:9/v1");
+  await page.keyboard.press("Enter");
+  await alert.getByText("It cannot be reached").waitFor();
+  await somebody.picture("connect-own-unreachable");
+  expect(await somebody.violations(), "unreachable").toEqual([]);
+
+  const { port } = new URL(house.server.upstream);
+  const name = `local-${port}`;
+  const address = dialog.getByLabel("Address");
+  await address.fill("http://169.254.169.254/v1");
+  await page.keyboard.press("Enter");
+  await alert.getByText(/^nothing is asked there/).waitFor();
+  await address.fill(house.server.upstream);
+  expect(await dialog.getByLabel("Name").inputValue()).toBe(name);
+  await page.keyboard.press("Enter");
+  await alert.getByText("It wants a key.").waitFor();
+  await dialog.getByLabel(/API key/).fill(KEY);
+  await page.keyboard.press("Enter");
+  await dialog.getByText("Which model is to answer?").waitFor();
+  await dialog.getByRole("searchbox").fill("talk");
+  await dialog.getByRole("button", { name: "talks" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: `${name}/talks` }).waitFor();
+  await somebody.say("Hello");
+  await page.getByText("Greetings from far away.").first().waitFor();
+  await somebody.settled();
+
+  await page.getByRole("button", { name: `${name}/talks` }).click();
+  await dialog.getByRole("button", { name: new RegExp(`^${name}\\s*connected`) }).click();
+  await dialog.getByText("Which model is to answer?").waitFor();
+  await dialog.getByRole("button", { name: "Forget this address" }).click();
+  await dialog.getByRole("button", { name: /Another address/ }).waitFor();
+  await dialog.getByRole("button", { name: new RegExp(`^${name}`) }).waitFor({ state: "detached" });
+});
+
+// R: O4, R4
+test("who is not at the server's machine is told what to do there; on a phone, in Chinese, in the dark", async () => {
+  const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = somebody;
+  // As a proxy says it.
+  await page.route("**/connect", async (route) => {
+    await route.continue({ headers: { ...route.request().headers(), "x-forwarded-for": "203.0.113.7" } });
+  });
+  await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "连接模型" });
+  await dialog.getByRole("button", { name: /其他地址/ }).waitFor();
+  await somebody.picture("connect-list-own-zh-dark-phone");
+  await dialog.getByRole("button", { name: /其他地址/ }).click();
+  await somebody.picture("connect-own-zh-dark-phone");
+  await page.keyboard.type("http://gpu-box:8000/v1");
+  await page.keyboard.press("Enter");
+  const command = "throughline connect gpu-box-8000 --base-url 'http://gpu-box:8000/v1' --api openai-chat";
+  await dialog.getByRole("alert").getByText(command).waitFor();
+  await somebody.picture("connect-own-elsewhere-zh-dark-phone");
+  expect(await somebody.violations()).toEqual([]);
+  const wide = await dialog.evaluate((dialog) => dialog.scrollWidth - dialog.clientWidth);
+  expect(wide, "nothing is wider than the dialog").toBe(0);
+});

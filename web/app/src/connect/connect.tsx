@@ -1,59 +1,74 @@
-import { type AgentInfo, ApiError, type KnownUpstream } from "@throughline/client";
-import { type FormEvent, useEffect, useId, useRef, useState } from "react";
+import { type AgentInfo, ApiError } from "@throughline/client";
+import { type FormEvent, Fragment, useEffect, useId, useRef, useState } from "react";
 import { useClient } from "../session/context.tsx";
+import { asked as askedAt, commandOf, listsNothing, NOTHING, nameOf, type Where, whereOf } from "./own.ts";
+import { OwnFields } from "./own-fields.tsx";
 import { Problem } from "./problem.tsx";
 import { Rows } from "./rows.tsx";
-import { agentName, stateOf } from "./state.ts";
+import { agentName, type Row, stateOf } from "./state.ts";
 import { useConnectWords } from "./words.ts";
 
 interface ConnectProps {
-  one: KnownUpstream;
+  /** Absent: at an address that is still to be said. */
+  one: Row | undefined;
   agents: readonly AgentInfo[];
   /** An agent answers with one of its models. */
   use(agent: string): void;
   forgotten(): void;
 }
 
-/** Its key, then one of its models: each is tried before it is kept. */
+/** Where it is and its key, then one of its models: each is tried before it is kept. */
 export function Connect({ one, agents, use, forgotten }: ConnectProps) {
   const words = useConnectWords();
   const client = useClient();
   const [id, wrong] = [useId(), useId()];
+  const [own, setOwn] = useState(NOTHING);
   const [key, setKey] = useState("");
   const [models, setModels] = useState<readonly string[]>();
   const [asked, setAsked] = useState<string>();
   const [failure, setFailure] = useState<unknown>();
   const leave = useRef<AbortController>(undefined);
   const form = useRef<HTMLFormElement>(null);
+  const name = one?.name ?? nameOf(own);
 
   const ask = async (model?: string): Promise<void> => {
     leave.current?.abort();
     leave.current = new AbortController();
     const { signal } = leave.current;
     setFailure(undefined);
-    setAsked(model ?? one.title);
-    const chosen = model && { model, agent: agentName(one.name, model, agents) };
-    try {
-      const answer = await client.call("POST /v1/upstreams/{upstream}/connect", {
-        path: { upstream: one.name },
-        body: { ...(key && { key }), ...chosen },
+    setAsked(model ?? one?.title ?? name);
+    const chosen = model && { model, agent: agentName(name, model, agents) };
+    const connect = (where?: Where) =>
+      client.call("POST /v1/upstreams/{upstream}/connect", {
+        path: { upstream: name },
+        body: { ...where, ...(key && { key }), ...chosen },
         signal,
       });
+    const connectOwn = async () => {
+      if (model !== undefined) return await connect(whereOf(own));
+      const [there, answer] = await askedAt(own, connect);
+      setOwn(there);
+      return answer;
+    };
+    try {
+      const answer = await (one ? connect() : connectOwn());
       if (answer.agent != null) return use(answer.agent);
       setKey("");
       setModels(answer.models);
     } catch (error) {
       if (signal.aborted) return;
       // It does not say which models it has: whoever knows one names it.
-      if (error instanceof ApiError && error.code === "model_needed") setModels([]);
+      if (listsNothing(error)) setModels([]);
       else setFailure(error);
+      // Some list their models to everybody: the place for the key is there again.
+      if (error instanceof ApiError && error.code === "wrong_key") setModels(undefined);
     }
     setAsked(undefined);
   };
   const first = useRef(ask);
   useEffect(() => {
     // What has all that it needs shows its models at once.
-    if (!["key", "away"].includes(stateOf(one))) void first.current();
+    if (one && !["key", "away"].includes(stateOf(one))) void first.current();
     return () => leave.current?.abort();
   }, [one]);
   useEffect(() => {
@@ -66,17 +81,23 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
     void ask();
   };
   const forget = (): void => {
-    const path = { upstream: one.name };
-    client.call("DELETE /v1/upstreams/{upstream}/key", { path }).then(forgotten, setFailure);
+    client
+      .call("DELETE /v1/upstreams/{upstream}/key", { path: { upstream: name } })
+      .then(forgotten, setFailure);
   };
-  const takesKey = one.key !== "not_needed" && one.key_from !== "environment";
+  const lacksKey = key === "" && models === undefined && (one === undefined || one.key === "not_needed");
+  const refused = failure instanceof ApiError ? failure : undefined;
+  // What needed none may want one by now.
+  const takesKey =
+    one === undefined ||
+    (one.key_from !== "environment" && (one.key !== "not_needed" || refused?.code === "wrong_key"));
   return (
     <form ref={form} onSubmit={submit}>
       {models ? (
         <>
-          <p>{words.choose}</p>
+          <p>{models.length > 0 ? words.choose : words.nameModel}</p>
           <Rows
-            hint={words.searchModels}
+            hint={models.length > 0 ? words.searchModels : words.model}
             isOpen
             items={models.map((model) => ({ id: model, label: model }))}
             choose={(model) => void ask(model)}
@@ -84,16 +105,20 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
         </>
       ) : (
         <>
-          {one.answers != null && <p>{one.note}</p>}
+          {one ? (
+            (one.answers != null || one.isOwn) && <p>{one.note}</p>
+          ) : (
+            <OwnFields own={own} change={setOwn} wrong={fieldOf(refused)} why={wrong} />
+          )}
           {takesKey && (
             <>
-              <label htmlFor={id}>{words.key}</label>
+              <label htmlFor={id}>{one ? words.key : words.keyIfAny}</label>
               <input
                 id={id}
                 type="password"
                 autoComplete="off"
-                required={one.key_from !== "stored"}
-                aria-invalid={failure !== undefined}
+                required={one !== undefined && one.key_from !== "stored"}
+                aria-invalid={one ? failure !== undefined : fieldOf(refused) === "key"}
                 aria-describedby={wrong}
                 className="field"
                 value={key}
@@ -102,27 +127,49 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
               <p>{words.keyHint}</p>
             </>
           )}
-          {one.key_url && (
+          {one?.key_url && (
             <a href={one.key_url} target="_blank" rel="noreferrer">
               {words.getKey(one.title)} ↗
             </a>
           )}
         </>
       )}
-      <Problem id={wrong} error={failure} />
+      <Problem id={wrong} error={failure} lacksKey={lacksKey}>
+        {refused?.code === "not_from_here" && <Command words={commandOf(own)} />}
+      </Problem>
       <footer>
         {!models && (
           <button type="submit" className="button primary" disabled={asked !== undefined}>
             {words.test}
           </button>
         )}
-        {one.key_from === "stored" && (
+        {one && (one.key_from === "stored" || one.isOwn) && (
           <button type="button" className="button danger" onClick={forget}>
-            {words.forget}
+            {one.isOwn ? words.forgetOwn : words.forget}
           </button>
         )}
         <p role="status">{asked && words.asking(asked)}</p>
       </footer>
     </form>
   );
+}
+
+/** What can be typed elsewhere. It breaks between its words. */
+function Command({ words }: { words: readonly string[] }) {
+  return (
+    <code>
+      {words.map((word, at) => (
+        <Fragment key={at}>
+          {at > 0 && " "}
+          <span>{word}</span>
+        </Fragment>
+      ))}
+    </code>
+  );
+}
+
+/** Which field a refusal is about, as the server calls it. */
+function fieldOf(refused: ApiError | undefined): string | undefined {
+  if (refused?.code === "name_taken") return "upstream";
+  return refused?.code === "upstream_unreachable" ? "base_url" : refused?.param;
 }

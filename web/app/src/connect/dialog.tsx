@@ -1,4 +1,4 @@
-import type { AgentInfo, KnownUpstream } from "@throughline/client";
+import type { AgentInfo } from "@throughline/client";
 import { ArrowLeft, X } from "lucide-react";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
@@ -8,7 +8,7 @@ import { IconButton } from "../ui/icon-button.tsx";
 import { Connect } from "./connect.tsx";
 import { Problem } from "./problem.tsx";
 import { Rows } from "./rows.tsx";
-import { byState, stateOf } from "./state.ts";
+import { type Row, rowsOf, stateOf } from "./state.ts";
 import { useConnectWords } from "./words.ts";
 
 /** Who answers, and how another model comes to do so. R: O4 */
@@ -18,10 +18,10 @@ export default function ModelsDialog({ close }: { close(): void }) {
   const client = useClient();
   const dialog = useRef<HTMLDialogElement>(null);
   const chosen = useSyncExternalStore(answering.subscribe, answering.get);
-  const [known, setKnown] = useState<readonly KnownUpstream[]>();
+  const [rows, setRows] = useState<readonly Row[]>();
   const [agents, setAgents] = useState<readonly AgentInfo[]>([]);
   const [failure, setFailure] = useState<unknown>();
-  const [one, setOne] = useState<KnownUpstream>();
+  const [one, setOne] = useState<Row | "own">();
   useEffect(() => {
     if (dialog.current?.open === false) dialog.current.showModal();
   }, []);
@@ -34,9 +34,10 @@ export default function ModelsDialog({ close }: { close(): void }) {
     client
       .call("GET /v1/agents", { signal })
       .then(({ items }) => setAgents(items.filter((agent) => agent.fault == null)), failed);
-    client
-      .call("GET /v1/upstreams/known", { signal })
-      .then(({ items }) => setKnown(items.toSorted(byState)), failed);
+    Promise.all([
+      client.call("GET /v1/upstreams/known", { signal }),
+      client.call("GET /v1/upstreams", { signal }),
+    ]).then(([known, used]) => setRows(rowsOf(known.items, used.items)), failed);
     return abort;
   }, [client, one]);
   const end = (): void => dialog.current?.close();
@@ -47,6 +48,7 @@ export default function ModelsDialog({ close }: { close(): void }) {
   };
   const isDefault = (name: string): boolean =>
     agents.some((agent) => agent.name === name && agent.is_default);
+  const title = one === "own" ? words.own : (one?.title ?? page.connectHow);
   return (
     <dialog
       ref={dialog}
@@ -62,13 +64,18 @@ export default function ModelsDialog({ close }: { close(): void }) {
             <ArrowLeft aria-hidden size={17} />
           </IconButton>
         )}
-        <h2>{one?.title ?? page.connectHow}</h2>
+        <h2>{title}</h2>
         <IconButton label={page.close} onClick={end}>
           <X aria-hidden size={17} />
         </IconButton>
       </header>
       {one ? (
-        <Connect one={one} agents={agents} use={use} forgotten={() => setOne(undefined)} />
+        <Connect
+          one={one === "own" ? undefined : one}
+          agents={agents}
+          use={use}
+          forgotten={() => setOne(undefined)}
+        />
       ) : (
         <>
           {agents.length > 1 && (
@@ -87,16 +94,24 @@ export default function ModelsDialog({ close }: { close(): void }) {
             </>
           )}
           <Problem error={failure} />
-          {known ? (
-            <Rows
-              hint={words.search}
-              items={known.map((row) => ({
-                id: row.name,
-                label: row.title,
-                note: words.state[stateOf(row)],
-              }))}
-              choose={(name) => setOne(known.find((row) => row.name === name))}
-            />
+          {rows ? (
+            <>
+              <Rows
+                hint={words.search}
+                items={rows.map((row) => ({
+                  id: row.name,
+                  label: row.title,
+                  note: words.state[stateOf(row)],
+                }))}
+                choose={(name) => setOne(rows.find((row) => row.name === name))}
+              />
+              <footer>
+                <button type="button" onClick={() => setOne("own")}>
+                  <b>{words.own}</b>
+                  <small>{words.ownNote}</small>
+                </button>
+              </footer>
+            </>
           ) : (
             failure === undefined && <p>{page.loading}</p>
           )}

@@ -1,19 +1,32 @@
 import { ApiError } from "@throughline/client";
+import type { ReactNode } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useConnectWords } from "./words.ts";
 
+interface ProblemProps {
+  error: unknown;
+  id?: string;
+  /** None was given, and none is there. */
+  lacksKey?: boolean;
+  /** What helps besides. */
+  children?: ReactNode;
+}
+
 /** What does not work yet and what helps, with the words of whoever refused. */
-export function Problem({ error, id }: { error: unknown; id?: string }) {
+export function Problem({ error, id, lacksKey, children }: ProblemProps) {
   const page = useWords();
   const words = useConnectWords();
   if (error === undefined) return null;
   const { code, status, message, remedy, content } =
     error instanceof ApiError ? error : { code: "", status: 0, message: page.unreachable };
-  const ours = status === 403 ? words.needsAdmin : words.problem[code];
+  const ours =
+    words.problem[lacksKey && code === "wrong_key" ? "no_key" : code] ??
+    (status === 403 ? words.needsAdmin : undefined);
   return (
     <div id={id} role="alert">
       <b className="whitespace-pre-wrap">{ours ?? page.said(message, code)}</b>
       <p>{ours ? String(content?.why ?? "") : page.helps(remedy, code)}</p>
+      {children}
     </div>
   );
 }

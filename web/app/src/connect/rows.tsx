@@ -34,6 +34,12 @@ export function Rows({ items, hint, isOpen, choose }: RowsProps) {
           placeholder={hint}
           aria-label={hint}
           onChange={(event) => setQuery(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+            event.preventDefault();
+            const [only, another] = fits;
+            if (wanted && only && !another) choose(only.id);
+          }}
         />
       )}
       <ul>
@@ -46,7 +52,7 @@ export function Rows({ items, hint, isOpen, choose }: RowsProps) {
           </li>
         ))}
       </ul>
-      {fits.length === 0 && <p>{page.nothingFound}</p>}
+      {fits.length === 0 && (wanted || !isOpen) && <p>{page.nothingFound}</p>}
     </>
   );
 }

@@ -1,6 +1,14 @@
 // How far an upstream is from being used, and what an agent with one of its models is called. Framework-free.
 
-import type { AgentInfo, KnownUpstream } from "@throughline/client";
+import type { AgentInfo, KnownUpstream, UpstreamInfo } from "@throughline/client";
+
+/** One that can be chosen: known by name, or wherever somebody says it is. */
+export interface Row extends KnownUpstream {
+  isOwn?: true;
+}
+
+/** What the script is called that answers where no model is; it is nobody's own. */
+const DEMO = "demo";
 
 /** The nearest first. */
 const STATES = ["connected", "here", "environment", "key", "away"] as const;
@@ -13,7 +21,19 @@ export function stateOf({ connected, key, key_from, answers }: KnownUpstream): S
   return key === "missing" ? "key" : key_from === "environment" ? "environment" : "connected";
 }
 
-export function byState(a: KnownUpstream, b: KnownUpstream): number {
+/** All that there are, the nearest first; of those as near, the ones of one's own. */
+export function rowsOf(known: readonly KnownUpstream[], used: readonly UpstreamInfo[]): Row[] {
+  const names = new Set([DEMO, ...known.map(({ name }) => name)]);
+  const own = used
+    .filter(({ name }) => !names.has(name))
+    .map(({ models: _, address, ...rest }): Row => {
+      const [title, note] = [rest.name, address ?? ""];
+      return { ...rest, title, note, address: note, connected: rest.key !== "missing", isOwn: true };
+    });
+  return [...own, ...known].sort(byState);
+}
+
+function byState(a: KnownUpstream, b: KnownUpstream): number {
   return STATES.indexOf(stateOf(a)) - STATES.indexOf(stateOf(b));
 }
 
