@@ -56,12 +56,12 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   const { leaving, stay, leave } = useLeaving(isDirty && !isFixed);
   const trySave = async (version?: number): Promise<boolean> => {
     if (state === "saving" || isStray) return false;
-    const isSaved = await save(version);
-    // Whoever is refused is brought to where the mistake is.
-    if (!isSaved)
-      setTimeout(() => place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
-    return isSaved;
+    return await save(version);
   };
+  useEffect(() => {
+    // Whoever is refused is brought to where the mistake is, once that is shown.
+    if (refused !== undefined) place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [refused]);
   useSaveKey(() => void (isDirty && !isFixed && trySave()));
   // What an agent would be told of natively stands beside the prompt.
   const isText = draft.fields.mode === "text";
