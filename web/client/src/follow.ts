@@ -145,8 +145,14 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
     const connection = new AbortController();
     this.#connection = connection;
     const silenceMs = this.#options.silenceMs ?? SILENCE_MS;
-    const dead = (): void => connection.abort(new Silence(`nothing came for ${silenceMs} ms`));
-    let timer = setTimeout(dead, silenceMs);
+    // Since when something is waited for; one timer looks at it, for one that is set with every token costs more than reading it.
+    let since: number | undefined = performance.now();
+    const look = (): void => {
+      const left = since === undefined ? silenceMs : since + silenceMs - performance.now();
+      if (left > 0) timer = setTimeout(look, left);
+      else connection.abort(new Silence(`nothing came for ${silenceMs} ms`));
+    };
+    let timer = setTimeout(look, silenceMs);
     const signals = [connection.signal, ...(signal ? [signal] : [])];
     try {
       const response = await this.#open(this.#from(), AbortSignal.any(signals));
@@ -160,10 +166,11 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
       const reader = new SseReader();
       const body = response.body.getReader();
       for (;;) {
+        since = performance.now();
         const { done, value } = await body.read();
         if (done) return;
         // Whatever comes is a sign of life. While nobody asks for the next event, none is missed.
-        clearTimeout(timer);
+        since = undefined;
         for (const item of reader.feed(value)) {
           if (item.kind === "retry") this.#retryMs = item.ms;
           if (item.kind !== "event") continue;
@@ -174,7 +181,6 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
           yield viewed;
           if (this.#ended !== undefined) return;
         }
-        timer = setTimeout(dead, silenceMs);
       }
     } catch (error) {
       throw connection.signal.aborted ? connection.signal.reason : error;

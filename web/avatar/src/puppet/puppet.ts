@@ -23,8 +23,8 @@ export const PUPPET: AvatarInfo = {
 
 /** A pose is gone to by 63 % in a tenth of a second. */
 const SPEED = 10;
-/** While it only breathes, every second picture is enough. */
-const CALM_MS = 30;
+/** While it only breathes, every second picture is enough: so long after one none is asked for. */
+const CALM_MS = 20;
 /** What was away for longer goes on where it was. */
 const LONGEST_STEP_MS = 100;
 /** Without a word for so long, the mouth shuts. */
@@ -54,7 +54,11 @@ export class Puppet implements AvatarDriver {
   #stopFrame: (() => void) | undefined;
   #stopMotion: (() => void) | undefined;
 
-  constructor({ clock = browserClock, random = Math.random, isReduced = prefersStill }: PuppetOptions = {}) {
+  constructor({
+    clock = browserClock,
+    random = Math.random,
+    isReduced = prefersStill(),
+  }: PuppetOptions = {}) {
     this.#clock = clock;
     this.#random = random;
     this.#isReduced = isReduced;
@@ -140,13 +144,19 @@ export class Puppet implements AvatarDriver {
     this.#changed();
   }
 
+  #askForFrame(isCalm: boolean): void {
+    const ask = (): void => {
+      this.#stopFrame = this.#clock.frame(this.#frame);
+    };
+    if (isCalm) this.#stopFrame = this.#clock.after(CALM_MS, ask);
+    else ask();
+  }
+
   readonly #frame = (now: number): void => {
     // Whoever has asked for stillness meanwhile gets it.
     if (this.#isStill) return this.#begin();
-    this.#stopFrame = this.#clock.frame(this.#frame);
+    this.#askForFrame(this.#isSettled && !this.#life.isBlinking(now));
     const passed = now - this.#drawnAt;
-    const isCalm = this.#isSettled && !this.#life.isBlinking(now);
-    if (isCalm && passed < CALM_MS) return;
     this.#drawnAt = now;
     const seconds = Math.min(passed, LONGEST_STEP_MS) / 1_000;
     this.#isSettled = approach(this.#pose, this.#face, seconds, SPEED);
@@ -196,6 +206,8 @@ export class Puppet implements AvatarDriver {
   }
 }
 
-function prefersStill(): boolean {
-  return globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+/** It is looked at with every picture, so it is asked for once. */
+function prefersStill(): () => boolean {
+  const query = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)");
+  return () => query?.matches ?? false;
 }
