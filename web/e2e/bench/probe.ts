@@ -46,18 +46,20 @@ export function probe(): void {
 
   const articles = document.getElementsByTagName("article");
   const shown = document.getElementsByClassName("card");
-  /** The end of the last message, as it stands in the document. */
+  /** The end of the last message, as it stands in the document, back to the stamp that was seen last. */
   const tail = (): string => {
     const last = articles[articles.length - 1];
     if (last === undefined) return "";
     const walker = document.createTreeWalker(last, NodeFilter.SHOW_TEXT);
-    const parts: string[] = [];
+    const [known, parts] = [`§${highest}§`, [] as string[]];
     for (
       let node = walker.lastChild();
       node !== null && parts.length < nodesMax;
       node = walker.previousNode()
     ) {
-      parts.push((node.nodeValue ?? "").slice(-charactersMax));
+      const part = (node.nodeValue ?? "").slice(-charactersMax);
+      parts.push(part);
+      if (part.includes(known)) break;
     }
     return parts.reverse().join("");
   };
