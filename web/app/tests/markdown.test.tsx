@@ -32,3 +32,19 @@ test("a text that grows piece by piece ends as the whole", () => {
   rerender(<Markdown text={text} isOpen={false} />);
   expect(container.innerHTML).toBe(drawn(text).innerHTML);
 });
+
+test("a link whose address comes last leads there in the text that was read long before", () => {
+  const text = `See [the source][1] first.\n\n${"words\n\n".repeat(40)}[1]: https://example.com/late\n`;
+  const { container, rerender } = render(<Markdown text="" isOpen />);
+  for (let at = 1; at <= text.length; at += 1) rerender(<Markdown text={text.slice(0, at)} isOpen />);
+  expect(container.querySelector("a")?.getAttribute("href")).toBe("https://example.com/late");
+});
+
+test("a passage that is left behind keeps its elements", () => {
+  const paragraphs = Array.from({ length: 40 }, (_, at) => `paragraph ${at}`);
+  const { container, rerender } = render(<Markdown text={paragraphs.slice(0, 20).join("\n\n")} isOpen />);
+  const [first] = container.querySelectorAll("p");
+  rerender(<Markdown text={paragraphs.join("\n\n")} isOpen />);
+  expect(container.querySelectorAll("p")[0]).toBe(first);
+  expect(container.querySelectorAll(".passage").length).toBe(5);
+});

@@ -172,8 +172,7 @@ function settledEnd(tokens: readonly Token[]): number {
     end -= 1;
     const token = tokens[end];
     if (token === undefined || token.type === "space") continue;
-    // Code with its last line and something below it: nothing joins it.
-    if (open > 0 && token.type === "code" && fenceOf(token.raw) !== undefined && isFenceClosed(token.raw)) {
+    if (open > 0 && isClosed(token, tokens[end + 1])) {
       end += 1;
       break;
     }
@@ -186,6 +185,22 @@ function settledEnd(tokens: readonly Token[]): number {
       (type === "def" && /^\s*["(]/.test(tokens[at + 1]?.raw ?? "")),
   );
   return unclosed === -1 ? end : Math.min(end, unclosed);
+}
+
+/** Whether nothing joins it, whatever stands below it. */
+function isClosed(token: Token, next: Token | undefined): boolean {
+  switch (token.type) {
+    case "code":
+      return fenceOf(token.raw) !== undefined && isFenceClosed(token.raw);
+    case "heading":
+    case "hr":
+      return true;
+    case "paragraph":
+    case "table":
+      return next?.type === "space" || token.raw.endsWith("\n\n");
+    default:
+      return false;
+  }
 }
 
 /** Whether a text may link to one of these names; rather too often. */

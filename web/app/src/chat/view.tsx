@@ -101,7 +101,7 @@ export default function ChatView() {
           <Header openList={() => setListOpen(true)} />
           <div
             ref={scroller}
-            className="min-h-0 flex-1 overflow-auto overscroll-contain px-4 min-[720px]:px-6"
+            className="min-h-0 flex-1 overflow-auto overscroll-contain bg-bg px-4 min-[720px]:px-6"
           >
             <div ref={content} className="mx-auto max-w-190 pt-6.5 pb-2.5 max-[1099px]:pb-26">
               {state.phase === "loading" && <p className="text-muted">{words.loading}</p>}

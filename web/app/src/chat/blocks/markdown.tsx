@@ -1,4 +1,4 @@
-import { GrowingMarkdown, isFenceClosed, safeHref } from "@throughline/markdown";
+import { GrowingMarkdown, isFenceClosed, type Passage, Passages, safeHref } from "@throughline/markdown";
 import { Image } from "lucide-react";
 import type { MarkedToken, Token, Tokens } from "marked";
 import { Fragment, type JSX, memo, type ReactNode, useMemo, useState } from "react";
@@ -7,26 +7,41 @@ import { Code } from "./code.tsx";
 
 /** Markdown as elements. Nothing in it becomes markup: HTML is shown as the text that it is. R: R4 */
 export function Markdown({ text, isOpen }: { text: string; isOpen: boolean }) {
-  const [growing] = useState(() => new GrowingMarkdown());
-  const tokens = useMemo(
-    () => (isOpen ? growing.read(text) : growing.complete(text)),
-    [growing, text, isOpen],
+  const [{ growing, passages }] = useState(() => ({
+    growing: new GrowingMarkdown(),
+    passages: new Passages(),
+  }));
+  const shown = useMemo(
+    () => passages.of(isOpen ? growing.read(text) : growing.complete(text)),
+    [growing, passages, text, isOpen],
   );
   return (
     <div className={`markdown ${isOpen ? "caret-after" : ""}`}>
-      {tokens.map((token, at) => (
-        <BlockToken key={at} raw={token.raw} token={token} />
+      {shown.map((passage, at) => (
+        <PassageView key={at} passage={passage} />
       ))}
     </div>
   );
 }
 
-/** What reads the same is not drawn again. */
+/** What has not changed is not looked at. */
+const PassageView = memo(function PassageView({ passage }: { passage: Passage }) {
+  return (
+    <div className="passage">
+      {passage.map((token, at) => (
+        <BlockToken key={at} token={token} />
+      ))}
+    </div>
+  );
+});
+
+/** What reads the same is not drawn again, unless it may have a link, whose address can stand anywhere below. */
 const BlockToken = memo(
-  function BlockToken({ token }: { raw: string; token: Token }) {
+  function BlockToken({ token }: { token: Token }) {
     return <>{block(token)}</>;
   },
-  (before, after) => before.raw === after.raw,
+  ({ token: before }, { token: after }) =>
+    before === after || (before.raw === after.raw && !after.raw.includes("[")),
 );
 
 /** The types leave tokens open for extensions of marked; we have none. */

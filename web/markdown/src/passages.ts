@@ -1,0 +1,38 @@
+// A long text in passages of a few blocks: what has not changed is found again as a whole, not block by block. R: U6
+
+import type { Token } from "marked";
+
+/** Blocks of one passage: about a screen. */
+const BLOCKS = 8;
+
+/** A few blocks and the space between and behind them. */
+export type Passage = readonly Token[];
+
+export class Passages {
+  #passages: readonly Passage[] = [];
+
+  /** The tokens, cut at the same places whatever follows. A passage whose tokens are the same objects is the same array as before. */
+  of(tokens: readonly Token[]): readonly Passage[] {
+    const passages: Passage[] = [];
+    for (let at = 0; at < tokens.length; ) {
+      const end = endOf(tokens, at);
+      const before = this.#passages[passages.length];
+      const isSame =
+        before?.length === end - at && before.every((token, place) => token === tokens[at + place]);
+      passages.push(isSame ? before : tokens.slice(at, end));
+      at = end;
+    }
+    this.#passages = passages;
+    return passages;
+  }
+}
+
+function endOf(tokens: readonly Token[], at: number): number {
+  let end = at;
+  for (let blocks = 0; end < tokens.length; end += 1) {
+    if (tokens[end]?.type === "space") continue;
+    if (blocks === BLOCKS) break;
+    blocks += 1;
+  }
+  return end;
+}
