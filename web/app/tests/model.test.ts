@@ -4,6 +4,7 @@ import { duration } from "../src/chat/clock.ts";
 import { Announcements } from "../src/chat/model/announcements.ts";
 import { namesOf, rowsOf } from "../src/chat/model/groups.ts";
 import { type Seen, statusOf } from "../src/chat/model/status.ts";
+import { grouped } from "../src/i18n/numbers.ts";
 import { wordsOf } from "../src/i18n/words.ts";
 import { takeLink } from "../src/session/session.ts";
 
@@ -139,4 +140,15 @@ test("what signs a browser in does not stay in the address", () => {
     expect(location.href.includes("abc") || location.href.includes("tl_")).toBe(false);
     expect(location.pathname).toBe("/c/1");
   }
+});
+
+test.each([
+  [0, "0"],
+  [999, "999"],
+  [1_000, "1,000"],
+  [48_814, "48,814"],
+  [1_234_567, "1,234,567"],
+  [-12_345, "-12,345"],
+])("%d is written %s", (n, written) => {
+  expect(grouped(n)).toBe(written);
 });

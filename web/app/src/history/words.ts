@@ -1,6 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
 import { useSyncExternalStore } from "react";
+import { grouped } from "../i18n/numbers.ts";
 import { language } from "../preferences.ts";
 
 const en = {
@@ -63,7 +64,7 @@ const en = {
   turn: "Where the turn's time went",
   stretch: "What",
   total: "Together",
-  ms: (n: number) => `${n.toLocaleString("en")} ms`,
+  ms: (n: number) => `${grouped(n)} ms`,
   saved: (ms: string) => `${ms} of tool time ran beside the answer and cost nothing.`,
   segment: {
     first_token: "To the first token",
@@ -139,7 +140,7 @@ const zh: HistoryWords = {
   turn: "这一轮的时间去向",
   stretch: "阶段",
   total: "合计",
-  ms: (n) => `${n.toLocaleString("zh-CN")} 毫秒`,
+  ms: (n) => `${grouped(n)} 毫秒`,
   saved: (ms) => `工具有 ${ms} 与回答同时运行，没有额外等待。`,
   segment: {
     first_token: "等到首字",

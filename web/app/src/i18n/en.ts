@@ -1,6 +1,7 @@
 // Every word of the page in English. Its shape is what another language must have: one that lacks a word does not compile.
 
 import type { ToolError } from "@throughline/client";
+import { grouped } from "./numbers.ts";
 
 /** `1 tool`, `2 tools`. */
 const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
@@ -87,7 +88,7 @@ export const en = {
       text: "Tool calls written as text, for models without tools",
     })[mode],
   tools: (n: number) => count(n, "tool"),
-  tokens: (n: number) => `${n.toLocaleString("en")} tok`,
+  tokens: (n: number) => `${grouped(n)} tok`,
   keys: "Keys",
   keysList: [
     ["Enter", "Send; while it runs: add now"],

@@ -1,3 +1,4 @@
+import { grouped } from "./numbers.ts";
 import type { Words } from "./words.ts";
 import { ended, helps, said } from "./zh-server.ts";
 
@@ -82,7 +83,7 @@ export const zh: Words = {
       text: "把工具调用写成文本，适合不支持工具的模型",
     })[mode],
   tools: (n) => `${n} 个工具`,
-  tokens: (n) => `${n.toLocaleString("zh-CN")} 词元`,
+  tokens: (n) => `${grouped(n)} 词元`,
   keys: "快捷键",
   keysList: [
     ["Enter", "发送；进行中则现在补充"],

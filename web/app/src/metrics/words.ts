@@ -1,6 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
 import { useSyncExternalStore } from "react";
+import { grouped } from "../i18n/numbers.ts";
 import { language } from "../preferences.ts";
 import type { Length } from "./model.ts";
 
@@ -34,8 +35,7 @@ const en = {
   moreTools: (n: number) => `and ${n} more`,
   asTable: "Over time, as a table",
   from: "From",
-  cut: (n: number) =>
-    `There is more than is looked at: these are the figures of the newest ${n.toLocaleString("en")}.`,
+  cut: (n: number) => `There is more than is looked at: these are the figures of the newest ${grouped(n)}.`,
 };
 
 export type MetricsWords = typeof en;
@@ -68,7 +68,7 @@ const zh: MetricsWords = {
   moreTools: (n) => `另有 ${n} 个`,
   asTable: "随时间变化（表格）",
   from: "起始",
-  cut: (n) => `数据超出了统计上限：这些数字只算最新的 ${n.toLocaleString("zh-CN")} 条。`,
+  cut: (n) => `数据超出了统计上限：这些数字只算最新的 ${grouped(n)} 条。`,
 };
 
 export function useMetricsWords(): MetricsWords {

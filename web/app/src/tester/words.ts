@@ -1,6 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
 import { useSyncExternalStore } from "react";
+import { grouped } from "../i18n/numbers.ts";
 import { language } from "../preferences.ts";
 import type { Flaw } from "./model/draft.ts";
 import type { Fate } from "./model/passages.ts";
@@ -27,7 +28,7 @@ const en = {
   // Preview
   preview: "{{ tools }} preview",
   native: "native",
-  tokens: (n: number, isExact: boolean) => `${isExact ? "" : "≈ "}${n.toLocaleString("en")} tok`,
+  tokens: (n: number, isExact: boolean) => `${isExact ? "" : "≈ "}${grouped(n)} tok`,
   costs: (source: string, tools: string, tokens: string) => `${source}: ${tools}, ${tokens}`,
   protocolOf: "How tools are told to the model",
   leftOut: (n: number) => `Not told (${n})`,
@@ -132,7 +133,7 @@ const zh: TesterWords = {
 
   preview: "{{ tools }} 预览",
   native: "原生",
-  tokens: (n, isExact) => `${isExact ? "" : "≈ "}${n.toLocaleString("zh-CN")} 词元`,
+  tokens: (n, isExact) => `${isExact ? "" : "≈ "}${grouped(n)} 词元`,
   costs: (source, tools, tokens) => `${source}：${tools}，${tokens}`,
   protocolOf: "怎样把工具告诉模型",
   leftOut: (n) => `未告知（${n}）`,
