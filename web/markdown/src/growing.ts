@@ -117,7 +117,7 @@ export class GrowingMarkdown {
   #lexTail(chars: number): void {
     this.#read = chars;
     this.lexedChars += chars;
-    const text = this.#text.slice(this.#settledChars, this.#settledChars + chars);
+    const text = detached(this.#text.slice(this.#settledChars, this.#settledChars + chars));
     const { tokens, links } = lex(text, this.#settledLinks);
     this.#tail = tokens;
     this.#relink(links);
@@ -159,6 +159,11 @@ export class GrowingMarkdown {
     const read = [...this.#settled, ...this.#tail];
     this.#tokens = rest === "" ? read : [...read, { type: "text", raw: rest, text: rest }];
   }
+}
+
+/** A part of a string keeps all of it in memory, and tokens are parts: each would keep the whole text as it was when it was read. */
+function detached(part: string): string {
+  return ` ${part}`.slice(1);
 }
 
 function lengthOf(tokens: readonly Token[]): number {
