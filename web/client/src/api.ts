@@ -2907,7 +2907,7 @@ export interface Operations {
       tool?: string;
       /** Of tools from this source. */
       source?: string;
-      /** With this status. */
+      /** With this status, or with one of several, a comma between. */
       status?: string;
       /** Of this conversation. */
       conversation_id?: string;
@@ -2945,7 +2945,7 @@ export interface Operations {
       tool?: string;
       /** Of tools from this source. */
       source?: string;
-      /** With this status. */
+      /** With this status, or with one of several, a comma between. */
       status?: string;
       /** Of this conversation. */
       conversation_id?: string;
@@ -2976,7 +2976,7 @@ export interface Operations {
       tool?: string;
       /** Of tools from this source. */
       source?: string;
-      /** With this status. */
+      /** With this status, or with one of several, a comma between. */
       status?: string;
       /** Of this conversation. */
       conversation_id?: string;

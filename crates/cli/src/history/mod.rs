@@ -40,7 +40,7 @@ pub async fn run(args: &History) -> Ended {
         let filter = CallFilter {
             tool_name: args.tool.clone(),
             source: args.source.clone(),
-            status: args.status.clone(),
+            statuses: CallFilter::statuses_of(args.status.as_deref()),
             conversation_id: args.conversation.clone(),
             turn_id: args.turn.clone(),
             text: args.text.clone(),

@@ -107,7 +107,8 @@ pub struct CallsQuery {
     tool: Option<String>,
     /// Of tools from this source.
     source: Option<String>,
-    /// With this status.
+    /// With this status, or with one of several, a comma between.
+    #[param(example = "error,timeout")]
     status: Option<String>,
     /// Of this conversation.
     conversation_id: Option<String>,
@@ -133,7 +134,7 @@ impl CallsQuery {
         CallFilter {
             tool_name: self.tool.clone(),
             source: self.source.clone(),
-            status: self.status.clone(),
+            statuses: CallFilter::statuses_of(self.status.as_deref()),
             conversation_id: self.conversation_id.clone(),
             turn_id: self.turn_id.clone(),
             from: self.from,
@@ -411,7 +412,7 @@ pub struct CallsExportQuery {
     tool: Option<String>,
     /// Of tools from this source.
     source: Option<String>,
-    /// With this status.
+    /// With this status, or with one of several, a comma between.
     status: Option<String>,
     /// Of this conversation.
     conversation_id: Option<String>,
@@ -441,7 +442,7 @@ async fn export(
     let filter = CallFilter {
         tool_name: query.tool,
         source: query.source,
-        status: query.status,
+        statuses: CallFilter::statuses_of(query.status.as_deref()),
         conversation_id: query.conversation_id,
         turn_id: query.turn_id,
         from: query.from,

@@ -38,6 +38,8 @@ async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
         ("tool=test.note", 0),
         ("status=success", 1),
         ("status=error", 0),
+        ("status=timeout,success", 1),
+        ("status=error,timeout", 0),
         ("source=imported", 1),
         ("q=pARIS", 1),
         ("q=%25", 0),

@@ -40,8 +40,8 @@ pub struct CallFilter {
     pub tool_name: Option<String>,
     /// Of tools from this source.
     pub source: Option<String>,
-    /// With this status.
-    pub status: Option<String>,
+    /// With one of these statuses; empty = with any.
+    pub statuses: Vec<String>,
     /// Of this conversation.
     pub conversation_id: Option<String>,
     /// Of this turn.
@@ -54,6 +54,14 @@ pub struct CallFilter {
     pub longer_than_ms: Option<i64>,
     /// With this text, whatever its case, in name, arguments, summary or error. `%` and `_` mean themselves.
     pub text: Option<String>,
+}
+
+impl CallFilter {
+    /// Statuses as people write them, commas between; nothing = any.
+    pub fn statuses_of(written: Option<&str>) -> Vec<String> {
+        let names = written.into_iter().flat_map(|names| names.split(','));
+        names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
 }
 
 /// How many calls there are of each kind.

@@ -55,15 +55,21 @@ pub async fn filters_and_counts_agree(store: &Opened) {
     };
     let any = CallFilter::default;
     let some = |text: &str| Some(text.to_owned());
+    let statuses = |written: &str| CallFilter::statuses_of(Some(written));
     check(any(), &["b.3", "b.2", "b.1", "a.2", "a.1"]).await;
     check(CallFilter { tool_name: some("mail.send"), ..any() }, &["b.2", "a.2"]).await;
     check(CallFilter { tool_name: some("mail"), ..any() }, &[]).await;
     check(CallFilter { source: some("builtin"), ..any() }, &["b.3", "b.1", "a.1"]).await;
-    check(CallFilter { status: some("error"), turn_id: some("a"), ..any() }, &["a.2"]).await;
+    check(CallFilter { statuses: statuses("error"), turn_id: some("a"), ..any() }, &["a.2"]).await;
+    check(CallFilter { statuses: statuses("error, success"), turn_id: some("a"), ..any() }, &["a.2", "a.1"])
+        .await;
+    check(CallFilter { statuses: statuses("denied,no\"such"), ..any() }, &[]).await;
+    check(CallFilter { statuses: statuses(" ,"), turn_id: some("b"), ..any() }, &["b.3", "b.2", "b.1"]).await;
     check(CallFilter { conversation_id: some("c"), ..any() }, &["a.2", "a.1"]).await;
     check(CallFilter { from: Some(20), until: Some(40), ..any() }, &["b.1", "a.2"]).await;
     check(CallFilter { longer_than_ms: Some(3), ..any() }, &[]).await;
-    check(CallFilter { longer_than_ms: Some(2), status: some("error"), ..any() }, &["b.2", "a.2"]).await;
+    check(CallFilter { longer_than_ms: Some(2), statuses: statuses("error"), ..any() }, &["b.2", "a.2"])
+        .await;
     check(CallFilter { text: some("no route"), ..any() }, &["b.2", "a.2"]).await;
     check(CallFilter { text: some(" 12 LINES "), ..any() }, &["b.3", "b.1", "a.1"]).await;
     check(CallFilter { text: some("100%_"), ..any() }, &["b.2", "a.2"]).await;

@@ -146,7 +146,12 @@ impl Rows {
             at_most("all of its 2 MB are fetched and shown", ours("big", "loaded_ms"), 100.0, " ms"),
             gate(at_most("50 turns: memory that stays", ours("growth", "heap_mb"), 1.0, " MB")),
             gate(at_most("50 turns: listeners that stay", ours("growth", "listeners"), 0.0, "")),
-            gate(at_most("50 turns: nodes that stay, without what a field keeps for undoing", ours("growth", "nodes"), 0.0, "")),
+            gate(at_most(
+                "50 turns: nodes that stay, without what a field keeps for undoing",
+                ours("growth", "nodes"),
+                0.0,
+                "",
+            )),
         ]);
         for peer in self.subjects().into_iter().filter(|subject| *subject != OURS) {
             for (name, what) in [("long_tasks", "long tasks"), ("frames_over_25", "frames over 25 ms")] {

@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, Postgres, Row};
 const FILTER: &str = "user_id = $1
     AND ($2::text IS NULL OR tool_name = $2)
     AND ($3::text IS NULL OR source = $3)
-    AND ($4::text IS NULL OR status = $4)
+    AND (cardinality($4::text[]) = 0 OR status = ANY($4))
     AND ($5::text IS NULL OR conversation_id = $5)
     AND ($6::text IS NULL OR turn_id = $6)
     AND ($7::bigint IS NULL OR started_at >= $7)
@@ -187,7 +187,7 @@ impl Given {
             .bind(self.user.clone())
             .bind(text(&filter.tool_name))
             .bind(text(&filter.source))
-            .bind(text(&filter.status))
+            .bind(filter.statuses.iter().map(|status| sought(status).into_owned()).collect::<Vec<_>>())
             .bind(text(&filter.conversation_id))
             .bind(text(&filter.turn_id))
             .bind(filter.from)

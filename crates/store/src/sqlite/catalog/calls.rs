@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 const FILTER: &str = "user_id = :user
     AND (:tool_name IS NULL OR tool_name = :tool_name)
     AND (:source IS NULL OR source = :source)
-    AND (:status IS NULL OR status = :status)
+    AND (:statuses = '[]' OR status IN (SELECT value FROM json_each(:statuses)))
     AND (:conversation_id IS NULL OR conversation_id = :conversation_id)
     AND (:turn_id IS NULL OR turn_id = :turn_id)
     AND (:from IS NULL OR started_at >= :from)
@@ -148,6 +148,8 @@ pub(super) fn waiting(db: &Connection, user: &str) -> Result<u64, StoreError> {
 struct Given<'a> {
     user: &'a str,
     filter: &'a CallFilter,
+    /// A JSON array.
+    statuses: String,
     text: Option<String>,
 }
 
@@ -158,7 +160,8 @@ impl<'a> Given<'a> {
         if text.is_some_and(|text| text.chars().count() > max) {
             return Err(StoreError::OverLimit { limit: "search_chars_max", max: max as u64 });
         }
-        Ok(Self { user, filter, text: text.map(like_pattern) })
+        let statuses = serde_json::json!(filter.statuses).to_string();
+        Ok(Self { user, filter, statuses, text: text.map(like_pattern) })
     }
 
     fn parameters(&self) -> Vec<(&'static str, &dyn ToSql)> {
@@ -167,7 +170,7 @@ impl<'a> Given<'a> {
             (":user", &self.user),
             (":tool_name", &filter.tool_name),
             (":source", &filter.source),
-            (":status", &filter.status),
+            (":statuses", &self.statuses),
             (":conversation_id", &filter.conversation_id),
             (":turn_id", &filter.turn_id),
             (":from", &filter.from),
