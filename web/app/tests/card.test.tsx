@@ -96,7 +96,7 @@ test("arguments that cannot be run are named as what is wrong", () => {
 // R: A2
 test("a question opens its card, and the answer is bound to what was shown", async () => {
   show(QUESTION);
-  const question = screen.getByRole("group", { name: /wants to run demo.calendar/ });
+  const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
   expect(within(question).getByText(/"Tea"/)).toBeInTheDocument();
   await userEvent.selectOptions(within(question).getByLabelText("Holds"), "conversation");
   await userEvent.click(within(question).getByRole("button", { name: /^Approve/ }));
@@ -110,14 +110,14 @@ test("a question opens its card, and the answer is bound to what was shown", asy
 
 test("a denial tells its reason", async () => {
   show(QUESTION);
-  await userEvent.click(screen.getByRole("button", { name: /^Deny/ }));
+  await userEvent.click(await screen.findByRole("button", { name: /^Deny/ }));
   await userEvent.type(screen.getByRole("textbox", { name: /Why/ }), "not today{Enter}");
   expect(asked[0]?.body).toEqual({ decision: "deny", reason: "not today", arguments_hash: "h" });
 });
 
 test("arguments are edited before they run, and nonsense is not sent", async () => {
   show(QUESTION);
-  await userEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Edit first" }));
   const field = screen.getByRole("textbox", { name: "Arguments" });
   await userEvent.clear(field);
   await userEvent.type(field, "[[1]");
@@ -135,7 +135,7 @@ test("what the server refuses is said on the card, which can be answered again",
     error: { code: "arguments_changed", message: "the arguments are others now", type: "x" },
   };
   show(QUESTION, () => Response.json(refusal, { status: 409 }));
-  await userEvent.click(screen.getByRole("button", { name: /^Approve/ }));
+  await userEvent.click(await screen.findByRole("button", { name: /^Approve/ }));
   expect(await screen.findByRole("alert")).toHaveTextContent("the arguments are others now");
   expect(screen.getByRole("button", { name: /^Approve/ })).toBeEnabled();
 });

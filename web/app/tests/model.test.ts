@@ -4,7 +4,7 @@ import { duration } from "../src/chat/clock.ts";
 import { Announcements } from "../src/chat/model/announcements.ts";
 import { namesOf, rowsOf } from "../src/chat/model/groups.ts";
 import { type Seen, statusOf } from "../src/chat/model/status.ts";
-import { grouped } from "../src/i18n/numbers.ts";
+import { grouped } from "../src/i18n/en.ts";
 import { wordsOf } from "../src/i18n/words.ts";
 import { takeLink } from "../src/session/session.ts";
 

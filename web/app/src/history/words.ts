@@ -1,7 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
 import { useSyncExternalStore } from "react";
-import { grouped } from "../i18n/numbers.ts";
+import { grouped } from "../i18n/en.ts";
 import { language } from "../preferences.ts";
 
 const en = {

@@ -1,4 +1,4 @@
-import { grouped } from "./numbers.ts";
+import { grouped } from "./en.ts";
 import type { Words } from "./words.ts";
 import { ended, helps, said } from "./zh-server.ts";
 

@@ -30,7 +30,7 @@ interface ApprovalProps {
 }
 
 /** The question on the card. R: A1, A2 */
-export function Approval({ call, approval, isOpen }: ApprovalProps) {
+export default function Approval({ call, approval, isOpen }: ApprovalProps) {
   const words = useWords();
   const place = useRef<HTMLDivElement>(null);
   const decision = useDecision(call, approval);

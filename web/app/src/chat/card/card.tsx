@@ -1,15 +1,17 @@
 import type { CallBlock } from "@throughline/client";
 import { ChevronRight } from "lucide-react";
-import { useEffect, useId, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useId, useRef, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { duration } from "../clock.ts";
 import { useChat } from "../context.tsx";
-import { Approval } from "./approval.tsx";
 import { CardBody } from "./body.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { ToolIcon } from "./icon.tsx";
 import { callLook, nameOf, statusWord } from "./look.ts";
 import { Summary } from "./summary.tsx";
+
+/** Most replies ask for nothing. */
+const Approval = lazy(() => import("./approval.tsx"));
 
 /** A tool call with all that becomes of it: one card, whatever its state. R: T5, U1 */
 export function Card({ call }: { call: Readonly<CallBlock> }) {
@@ -55,7 +57,11 @@ export function Card({ call }: { call: Readonly<CallBlock> }) {
             <ChevronRight aria-hidden size={14} className="chevron" />
           </button>
         </h3>
-        {asks && call.approval && <Approval call={call} approval={call.approval} isOpen={isOpen} />}
+        {asks && call.approval && (
+          <Suspense>
+            <Approval call={call} approval={call.approval} isOpen={isOpen} />
+          </Suspense>
+        )}
         <div ref={body} id={id} hidden={isOpen ? undefined : untilFound}>
           {isOpen && !asks && <CardBody call={call} />}
           {!isOpen && <p className="sr-only">{call.output}</p>}
