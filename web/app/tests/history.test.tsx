@@ -1,12 +1,23 @@
-import { render, renderHook, screen, within } from "@testing-library/react";
+import { cleanup, render, renderHook, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { type CallInfo, Throughline, type WaterfallInfo } from "@throughline/client";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { partsOf, sumOf } from "../src/charts/parts.ts";
 import { Waterfall } from "../src/charts/waterfall.tsx";
+import { Filters } from "../src/history/filters.tsx";
 import { Calls } from "../src/history/model/calls.ts";
 import { fileName } from "../src/history/model/export.ts";
-import { addressOf, type Place, placeOf, queryOf, SPANS, withPart } from "../src/history/model/filter.ts";
+import {
+  addressOf,
+  type Filter,
+  isOfFailed,
+  type Place,
+  placeOf,
+  queryOf,
+  SPANS,
+  withPart,
+} from "../src/history/model/filter.ts";
 import { argumentsLine, moment, stateOf, stateWord } from "../src/history/model/row.ts";
 import { useHistoryWords } from "../src/history/words.ts";
 import { en } from "../src/i18n/en.ts";
@@ -57,6 +68,8 @@ describe("what is looked for", () => {
       { q: "tea", tool: "demo.weather", status: "error" },
       { q: "tea", tool: "demo.weather", status: "error" },
     ],
+    [{ status: "error, timed_out,,error" }, { status: "error,timed_out" }],
+    [{ status: "," }, {}],
     [{ since: "hour" as const }, { from: NOW - HOUR_MS }],
     [
       { since: "day" as const, slow: "1" },
@@ -70,6 +83,17 @@ describe("what is looked for", () => {
     ],
   ])("%o asks the server for %o", (filter, query) => {
     expect(queryOf(filter, NOW)).toEqual(query);
+  });
+
+  test.each([
+    ["error,timed_out,unknown", true],
+    ["unknown,error,timed_out", true],
+    ["error,timed_out", false],
+    ["error,timed_out,denied", false],
+    ["error,timed_out,unknown,denied", false],
+    ["error", false],
+  ])("whether %s is what failed, in whatever way: %s", (status, expected) => {
+    expect(isOfFailed({ status })).toBe(expected);
   });
 
   test("a part that is taken out matches all again", () => {
@@ -139,6 +163,13 @@ describe("the list", () => {
     expect(calls.get()).toMatchObject({ total: 1, ofAnyStatus: 4 });
   });
 
+  test("counts what several states show together", async () => {
+    const { asked, calls } = server();
+    await calls.show({ status: "error,timed_out,success" });
+    expect(asked).toContain("calls?status=error%2Ctimed_out%2Csuccess&limit=100");
+    expect(calls.get()).toMatchObject({ total: 4, ofAnyStatus: 4 });
+  });
+
   test("an answer to what is no longer looked for changes nothing", async () => {
     let answerOld: (response: Response) => void = () => undefined;
     const { calls } = server((url) =>
@@ -165,6 +196,98 @@ describe("the list", () => {
     expect(calls.get().rows).toHaveLength(2);
     expect(calls.get().failure).toBeInstanceOf(Error);
     expect(asked.filter((one) => one.includes("cursor"))).toHaveLength(1);
+  });
+});
+
+// R: U5
+describe("states to choose from", () => {
+  const counts = [
+    { name: "success", count: 5 },
+    { name: "error", count: 2 },
+    { name: "timed_out", count: 1 },
+    { name: "denied", count: 1 },
+  ];
+  /** The chips with such a filter, those that are pressed in brackets; a click on one, and what is looked for then. */
+  function show(filter: Filter, statuses = counts) {
+    let chosen: Filter | undefined;
+    const state = {
+      ...new Calls(new Throughline({ baseUrl: "http://server" })).get(),
+      statuses,
+      ofAnyStatus: 9,
+    };
+    render(
+      <Filters
+        state={state}
+        filter={filter}
+        filterBy={(filter) => {
+          chosen = filter;
+        }}
+      />,
+    );
+    const all = within(screen.getByRole("group", { name: "State" })).getAllByRole("button");
+    return {
+      chips: all.map((chip) =>
+        chip.getAttribute("aria-pressed") === "true" ? `[${chip.textContent}]` : chip.textContent,
+      ),
+      click: async (name: RegExp) => {
+        await userEvent.click(screen.getByRole("button", { name }));
+        return chosen;
+      },
+    };
+  }
+  const SLOW = "Longer than 1 s";
+
+  test("what failed in several ways is one choice, which shows what it stands for", async () => {
+    const none = show({});
+    expect(none.chips).toEqual([
+      "[All 9]",
+      "Went wrong 3",
+      "Done 5",
+      "Failed 2",
+      "Timed out 1",
+      "Denied 1",
+      SLOW,
+    ]);
+    expect(await none.click(/^Went wrong/)).toEqual({ status: "error,timed_out,unknown" });
+  });
+
+  test("it is chosen by an address, too, whatever its order; a click on a part narrows it", async () => {
+    const { chips, click } = show({ status: "timed_out,unknown,error", tool: "a" });
+    expect(chips).toEqual([
+      "All 9",
+      "[Went wrong 3]",
+      "Done 5",
+      "[Failed 2]",
+      "[Timed out 1]",
+      "Denied 1",
+      SLOW,
+    ]);
+    expect(await click(/^Failed/)).toEqual({ status: "error", tool: "a" });
+    expect(await click(/^Went wrong/)).toEqual({ tool: "a" });
+  });
+
+  test("any others together are each shown as chosen, also where there are none", async () => {
+    const { chips, click } = show({ status: "denied,unknown" });
+    expect(chips).toEqual([
+      "All 9",
+      "Went wrong 3",
+      "Done 5",
+      "Failed 2",
+      "Timed out 1",
+      "[Denied 1]",
+      "[Unknown 0]",
+      SLOW,
+    ]);
+    expect(await click(/^Denied/)).toEqual({ status: "denied" });
+    expect(await click(/^All/)).toEqual({});
+  });
+
+  test("where calls failed in one way alone there is no choice of its own for it, unless it was chosen", () => {
+    const few = counts.slice(0, 2);
+    expect(show({ status: "error" }, few).chips).toEqual(["All 9", "Done 5", "[Failed 2]", SLOW]);
+    cleanup();
+    const failed = show({ status: "error,timed_out,unknown" }, few);
+    expect(failed.chips).toEqual(["All 9", "[Went wrong 2]", "Done 5", "[Failed 2]", SLOW]);
   });
 });
 

@@ -7,13 +7,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Lines } from "../src/charts/lines.tsx";
 import { lookOf } from "../src/chat/card/look.ts";
 import { Frames } from "../src/chat/model/frames.ts";
+import { FAILED, isOfFailed, placeOf } from "../src/history/model/filter.ts";
 import { stateOf } from "../src/history/model/row.ts";
 import { en } from "../src/i18n/en.ts";
 import {
   addressOfRange,
   ask,
   callsOf,
-  FAILED,
   failedOf,
   percent,
   RANGES,
@@ -108,9 +108,10 @@ describe("a time", () => {
     );
   });
 
-  test("failures are those of the state in which most calls failed", () => {
-    expect(failedOf(DAY, METRICS)).toBe("/history?status=timed_out&since=day");
-    expect(failedOf(DAY, { ...METRICS, calls_by_status: [] })).toBe("/history?status=error&since=day");
+  test("failures are those of every state that is one", () => {
+    const { filter } = placeOf(new URL(failedOf(DAY), "http://page").search);
+    expect(filter).toEqual({ status: "error,timed_out,unknown", since: "day" });
+    expect(isOfFailed(filter)).toBe(true);
   });
 
   test("what has failed is what the API counts as failed, and looks like it", () => {
@@ -149,7 +150,7 @@ describe("the view", () => {
     const leads = (name: string): string | null =>
       within(tile(name)).getByRole("link", { name }).getAttribute("href");
     expect(leads("Tool time")).toBe("/history?slow=1&since=day");
-    expect(leads("Error rate")).toBe("/history?status=timed_out&since=day");
+    expect(leads("Error rate")).toBe("/history?status=error%2Ctimed_out%2Cunknown&since=day");
     expect(leads("Waiting for you")).toBe("/history?status=awaiting_approval");
     expect(screen.getByRole("link", { name: "demo.weather" })).toHaveAttribute(
       "href",

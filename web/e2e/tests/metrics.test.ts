@@ -32,6 +32,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   expect(await somebody.violations()).toEqual([]);
 
   await tile("Error rate").getByRole("link").click();
+  await page.getByRole("button", { name: /^Went wrong/, pressed: true }).waitFor();
   await page.locator("[data-row]").first().waitFor();
   const states = await page.locator("[data-row] .pill").allTextContents();
   expect(new Set(states)).toEqual(new Set(["Failed"]));

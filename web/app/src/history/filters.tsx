@@ -2,8 +2,8 @@ import { X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { callLook } from "../chat/card/look.ts";
 import { useWords } from "../i18n/use.ts";
-import type { CallsState } from "./model/calls.ts";
-import { type Filter, SPANS, withPart } from "./model/filter.ts";
+import { type CallsState, countOf } from "./model/calls.ts";
+import { FAILED, type Filter, isOfFailed, SPANS, statesIn, withPart } from "./model/filter.ts";
 import { stateOf, stateWord } from "./model/row.ts";
 import { useHistoryWords } from "./words.ts";
 
@@ -18,7 +18,6 @@ const REST_MS = 200;
 
 /** What is looked for. States and tools are those that there are, with how many calls they would show. */
 export function Filters({ state, filter, filterBy }: FiltersProps) {
-  const words = useWords();
   const own = useHistoryWords();
   const tools = new Set(state.tools.map(({ name }) => name));
   const choose = <N extends keyof Filter>(name: N, value: Filter[N]): void =>
@@ -58,26 +57,7 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
       </select>
       <fieldset className="flex flex-wrap gap-1.5">
         <legend className="sr-only">{own.status}</legend>
-        <button
-          type="button"
-          className="chip"
-          aria-pressed={filter.status === undefined}
-          onClick={() => choose("status", undefined)}
-        >
-          {own.all(state.ofAnyStatus ?? 0)}
-        </button>
-        {statusesOf(state, filter).map(({ name, count }) => (
-          <button
-            key={name}
-            type="button"
-            className="chip"
-            aria-pressed={filter.status === name}
-            data-look={callLook(stateOf(name, words))}
-            onClick={() => choose("status", filter.status === name ? undefined : name)}
-          >
-            {stateWord(stateOf(name, words), words, own)} {count}
-          </button>
-        ))}
+        <States state={state} filter={filter} choose={(status) => choose("status", status)} />
         <button
           type="button"
           className="chip"
@@ -97,10 +77,60 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
   );
 }
 
-/** The chosen state is there even if nothing else has left any call of it. */
-function statusesOf(state: CallsState, filter: Filter) {
-  const isThere = filter.status === undefined || state.statuses.some(({ name }) => name === filter.status);
-  return isThere ? state.statuses : [...state.statuses, { name: filter.status ?? "", count: 0 }];
+interface StatesProps {
+  state: CallsState;
+  filter: Filter;
+  choose(status: string | undefined): void;
+}
+
+/** What became of calls. A click chooses one state, or all that failed; an address may have any of them together. */
+function States({ state, filter, choose }: StatesProps) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const chosen = statesIn(filter);
+  const isFailed = isOfFailed(filter);
+  const failed = FAILED.filter((one) => state.statuses.some(({ name }) => name === one));
+  return (
+    <>
+      <button
+        type="button"
+        className="chip"
+        aria-pressed={chosen.size === 0}
+        onClick={() => choose(undefined)}
+      >
+        {own.all(state.ofAnyStatus ?? 0)}
+      </button>
+      {(isFailed || failed.length > 1) && (
+        <button
+          type="button"
+          className="chip"
+          aria-pressed={isFailed}
+          data-look="bad"
+          onClick={() => choose(isFailed ? undefined : FAILED.join(","))}
+        >
+          {own.wentWrong} {countOf(state.statuses, new Set(FAILED))}
+        </button>
+      )}
+      {statesThere(state, isFailed ? [] : chosen).map(({ name, count }) => (
+        <button
+          key={name}
+          type="button"
+          className="chip"
+          aria-pressed={chosen.has(name)}
+          data-look={callLook(stateOf(name, words))}
+          onClick={() => choose(chosen.has(name) && chosen.size === 1 ? undefined : name)}
+        >
+          {stateWord(stateOf(name, words), words, own)} {count}
+        </button>
+      ))}
+    </>
+  );
+}
+
+/** Chosen states are there even if nothing else has left any call of them. */
+function statesThere({ statuses }: CallsState, chosen: Iterable<string>) {
+  const gone = [...chosen].filter((one) => !statuses.some(({ name }) => name === one));
+  return [...statuses, ...gone.map((name) => ({ name, count: 0 }))];
 }
 
 function Search({ filter, filterBy }: Omit<FiltersProps, "state">) {

@@ -131,7 +131,7 @@ function Known({ metrics, range }: { metrics: MetricsInfo; range: Range }) {
         />
         <Tile
           name={own.errorRate}
-          href={failedOf(range, metrics)}
+          href={failedOf(range)}
           metrics={metrics}
           said={percent}
           figures={[[own.failedOf(calls.failed, calls.finished), calls.error_rate]]}

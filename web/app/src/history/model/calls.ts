@@ -1,7 +1,7 @@
 // The calls that a filter lets through, page by page, and how many there are. Framework-free. // R: U5
 
 import type { CallInfo, CountInfo, Throughline } from "@throughline/client";
-import { type Filter, queryOf, withPart } from "./filter.ts";
+import { type Filter, queryOf, statesIn, withPart } from "./filter.ts";
 
 export interface CallsState {
   filter: Filter;
@@ -73,8 +73,8 @@ export class Calls {
         count(withPart(filter, "tool", undefined)),
       ]);
       if (signal.aborted) return;
-      const total =
-        filter.status === undefined ? anyStatus.total : countOf(anyStatus.by_status, filter.status);
+      const states = statesIn(filter);
+      const total = states.size === 0 ? anyStatus.total : countOf(anyStatus.by_status, states);
       this.#set({
         rows: page.items,
         next: page.next ?? undefined,
@@ -118,6 +118,7 @@ export class Calls {
   }
 }
 
-function countOf(counts: readonly CountInfo[], name: string): number {
-  return counts.find((one) => one.name === name)?.count ?? 0;
+/** How many those of these names are together. */
+export function countOf(counts: readonly CountInfo[], names: ReadonlySet<string>): number {
+  return counts.reduce((sum, { name, count }) => sum + (names.has(name) ? count : 0), 0);
 }

@@ -9,6 +9,7 @@ export type Span = (typeof SPANS)[number];
 export interface Filter {
   readonly q?: string;
   readonly tool?: string;
+  /** One state, or several with commas between. */
   readonly status?: string;
   readonly since?: Span;
   /** `1`: only what ran longer than a second. */
@@ -54,10 +55,31 @@ export function addressOf({ filter, call }: Place): string {
   return said.size === 0 ? "/history" : `/history?${said}`;
 }
 
+/** States of calls that the server counts as `failed`. */
+export const FAILED: readonly string[] = ["error", "timed_out", "unknown"];
+
+/** The states that are looked for; none = all of them. */
+export function statesIn({ status = "" }: Filter): ReadonlySet<string> {
+  return new Set(
+    status
+      .split(",")
+      .map((one) => one.trim())
+      .filter(Boolean),
+  );
+}
+
+/** Whether it is what failed that is looked for, in whatever way it did. */
+export function isOfFailed(filter: Filter): boolean {
+  const states = statesIn(filter);
+  return states.size === FAILED.length && FAILED.every((state) => states.has(state));
+}
+
 /** As the server is asked. */
-export function queryOf({ since, slow, ...rest }: Filter, now: number): CallsQuery {
+export function queryOf({ since, slow, status, ...rest }: Filter, now: number): CallsQuery {
+  const states = [...statesIn({ status: status ?? "" })].join(",");
   return {
     ...rest,
+    ...(states === "" ? {} : { status: states }),
     ...(since === undefined ? {} : { from: beginOf(since, now) }),
     ...(slow === undefined ? {} : { longer_than_ms: SLOW_MS }),
   };
