@@ -25,7 +25,6 @@ export function Output({ title, text, value, size, isLive, toolId }: OutputProps
   const shown = whole.text ?? text;
   const isCut =
     size !== undefined && whole.text === undefined && size > new TextEncoder().encode(text).length;
-  const raw = value === undefined ? shown : pretty(value);
   const { shape, view, choose } = useShown(value ?? shown);
   return (
     <Section
@@ -33,11 +32,11 @@ export function Output({ title, text, value, size, isLive, toolId }: OutputProps
       side={
         <>
           <Views shape={shape} view={view} choose={choose} />
-          <CopyButton text={() => raw} />
+          <CopyButton text={() => (value === undefined ? shown : pretty(value))} />
         </>
       }
     >
-      {raw === "" ? (
+      {value === undefined && shown === "" ? (
         <p className="text-[12.5px] text-muted">{words.noOutput}</p>
       ) : (
         <Value shape={shape} view={view} isLive={isLive} />

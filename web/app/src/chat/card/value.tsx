@@ -49,7 +49,7 @@ export function Views({ shape, view, choose }: { shape: Shape; view: View; choos
 }
 
 /** More rows than this are shown on demand. */
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 
 function Table({
   columns,
