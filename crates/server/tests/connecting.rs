@@ -140,6 +140,7 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
     assert_eq!((&before["key"], &before["connected"]), (&json!("missing"), &json!(false)));
     assert!(before["key_url"].as_str().unwrap().starts_with("https://platform.deepseek.com"));
     assert_eq!(setting.listed("/v1/upstreams", "deepseek").await, Value::Null);
+    assert_eq!(setting.listed("/v1/upstreams", "test").await["is_stored"], false, "it was configured");
 
     let wrong = setting.connect("deepseek", json!({"key": "sk-wrong-0123456789"})).await;
     check(&wrong, 422, "wrong_key", Some("key"));
@@ -178,6 +179,7 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
     assert_eq!(again.status, 200, "an agent that is there is given the model: {again:?}");
     let seen = setting.listed("/v1/upstreams", "deepseek").await;
     assert_eq!((&seen["key_from"], &seen["models"]), (&json!("stored"), &json!(["talks"])));
+    assert_eq!(seen["is_stored"], true);
 
     // Without its key it is gone.
     let forget = || setting.ask("DELETE", "/v1/upstreams/deepseek/key", Value::Null);
@@ -258,6 +260,7 @@ async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_h
     let connected = setting.connect("mine", own).await;
     assert_eq!(connected.status, 200, "{connected:?}");
     assert!(setting.said("mine/talks").await.contains("OK, from far away."));
+    assert_eq!(setting.listed("/v1/upstreams", "mine").await["is_stored"], true);
     // Elsewhere its key is not sent along.
     let elsewhere = json!({"base_url": setting.upstream.base_url(Dialect::OpenaiChat)});
     check(&setting.connect("mine", elsewhere).await, 422, "wrong_key", Some("key"));

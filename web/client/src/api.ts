@@ -909,6 +909,11 @@ export interface Listed_UpstreamInfo {
     address?: string | null;
     /** How it is spoken to. */
     dialect: string;
+    /**
+     * Whether it was connected while the server ran, and so can be forgotten; for whoever runs the server
+     * (scope `admin`).
+     */
+    is_stored?: boolean | null;
     /** `present`, `missing`, or `not_needed`. */
     key: string;
     /**
@@ -1596,6 +1601,11 @@ export interface UpstreamInfo {
   address?: string | null;
   /** How it is spoken to. */
   dialect: string;
+  /**
+   * Whether it was connected while the server ran, and so can be forgotten; for whoever runs the server
+   * (scope `admin`).
+   */
+  is_stored?: boolean | null;
   /** `present`, `missing`, or `not_needed`. */
   key: string;
   /**

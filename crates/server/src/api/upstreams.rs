@@ -41,6 +41,9 @@ pub struct UpstreamInfo {
     /// Where it is, for whoever runs the server (scope `admin`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// Whether it was connected while the server ran, and so can be forgotten; for whoever runs the server (scope `admin`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_stored: Option<bool>,
     /// Models that agents of yours use there.
     pub models: Vec<String>,
 }
@@ -57,7 +60,16 @@ async fn list(
     crate::own_agents::load(&state.app, &*state.catalog, &principal.user).await?;
     let runs_it = principal.scopes.has(Scope::Admin);
     let agents = state.app.agents_of(&Some(principal.user));
-    let described = |upstream: &Upstream| info(upstream, &agents, runs_it);
+    let stored = match &state.connections {
+        // A file that cannot be read says nothing of upstreams, which work without it.
+        Some(connections) if runs_it => connections.kept().await.ok(),
+        _ => None,
+    };
+    let is_stored = |name: &str| stored.as_ref().map(|kept| kept.get(name).is_some());
+    let described = |upstream: &Upstream| UpstreamInfo {
+        is_stored: is_stored(upstream.name()),
+        ..info(upstream, &agents, runs_it)
+    };
     Ok(axum::Json(Listed::whole(state.app.upstreams().iter().map(described).collect())))
 }
 
@@ -73,6 +85,7 @@ fn info(upstream: &Upstream, agents: &[Agent], runs_it: bool) -> UpstreamInfo {
         key_from: upstream.key_origin().map(KeyOrigin::name),
         key_variable: upstream.key_variable().filter(|_| runs_it).map(str::to_owned),
         address: runs_it.then(|| upstream.address()),
+        is_stored: None,
         models: models.into_iter().map(str::to_owned).collect(),
     }
 }

@@ -143,7 +143,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
             {words.test}
           </button>
         )}
-        {one && (one.key_from === "stored" || one.isOwn) && (
+        {one && (one.key_from === "stored" || one.isStored) && (
           <button type="button" className="button danger" onClick={forget}>
             {one.isOwn ? words.forgetOwn : words.forget}
           </button>

@@ -5,6 +5,8 @@ import type { AgentInfo, KnownUpstream, UpstreamInfo } from "@throughline/client
 /** One that can be chosen: known by name, or wherever somebody says it is. */
 export interface Row extends KnownUpstream {
   isOwn?: true;
+  /** Its address can be forgotten; what the configuration says cannot. */
+  isStored?: boolean;
 }
 
 /** What the script is called that answers where no model is; it is nobody's own. */
@@ -26,9 +28,17 @@ export function rowsOf(known: readonly KnownUpstream[], used: readonly UpstreamI
   const names = new Set([DEMO, ...known.map(({ name }) => name)]);
   const own = used
     .filter(({ name }) => !names.has(name))
-    .map(({ models: _, address, ...rest }): Row => {
+    .map(({ models: _, address, is_stored, ...rest }): Row => {
       const [title, note] = [rest.name, address ?? ""];
-      return { ...rest, title, note, address: note, connected: rest.key !== "missing", isOwn: true };
+      return {
+        ...rest,
+        title,
+        note,
+        address: note,
+        connected: rest.key !== "missing",
+        isOwn: true,
+        isStored: is_stored === true,
+      };
     });
   return [...own, ...known].sort(byState);
 }

@@ -292,8 +292,8 @@ export const SENTENCES: Table = {
   "mend it, then connect": "请先改正，再连接。",
   "name a model, as its documentation calls it": "请按它的文档填写模型名称。",
   "put the key into the environment of the server": "请把密钥放进服务器的环境变量。",
-  "on that machine: throughline connect NAME --base-url URL, or [upstreams.NAME] in throughline.toml":
-    "请在那台机器上运行 throughline connect NAME --base-url URL，或写进 throughline.toml 的 [upstreams.NAME]。",
+  "on that machine: throughline connect NAME --base-url URL --api openai-chat, or [upstreams.NAME] in throughline.toml":
+    "请在那台机器上运行 throughline connect NAME --base-url URL --api openai-chat，或写进 throughline.toml 的 [upstreams.NAME]。",
   "see what it says, or choose another model": "请看它的说明，或换一个模型。",
 };
 

@@ -239,7 +239,8 @@ async fn connect(
     };
     crate::own_agents::load(&state.app, &*state.catalog, &principal.user).await?;
     let agents = state.app.agents_of(&Some(principal.user));
-    Ok(axum::Json(ConnectedUpstream { upstream: info(&upstream, &agents, true), models, agent }))
+    let upstream = UpstreamInfo { is_stored: Some(true), ..info(&upstream, &agents, true) };
+    Ok(axum::Json(ConnectedUpstream { upstream, models, agent }))
 }
 
 /// Forget the key that was stored for an upstream, and what was connected with it. Turns that run keep it.
@@ -427,7 +428,7 @@ async fn own_address(
             "an address of one's own can be named from the server's own machine only",
         )
         .param("base_url")
-        .remedy("on that machine: throughline connect NAME --base-url URL, or [upstreams.NAME] in throughline.toml"));
+        .remedy("on that machine: throughline connect NAME --base-url URL --api openai-chat, or [upstreams.NAME] in throughline.toml"));
     }
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
