@@ -110,9 +110,59 @@ pub fn load() -> Option<String> {
     text.split(' ').next().map(str::to_owned)
 }
 
+/// How much of the machine there was for a measurement, from where it began.
+pub struct Machine {
+    load: String,
+    /// Of all processors, in ticks: what was given to other machines on the same one, and everything.
+    ticks: Option<(u64, u64)>,
+}
+
+impl Machine {
+    pub fn now() -> Self {
+        let ticks = fs::read_to_string("/proc/stat").ok().and_then(|text| stolen(&text));
+        Self { load: load().unwrap_or_default(), ticks }
+    }
+
+    /// The sentence for a report that ends now.
+    pub fn until_now(&self) -> String {
+        let now = Self::now();
+        let mut said = format!("load average {} before and {} after", self.load, now.load);
+        if let (Some((stolen, all)), Some((stolen_now, all_now))) = (self.ticks, now.ticks)
+            && all_now > all
+        {
+            let share = stolen_now.saturating_sub(stolen) as f64 / (all_now - all) as f64;
+            said += &format!(
+                ", {:.1} % of the processors' time given to other machines on the same host",
+                share * 100.0
+            );
+        }
+        said
+    }
+}
+
+/// Of the first line of `/proc/stat` (proc(5)): ticks stolen, and all of them.
+fn stolen(stat: &str) -> Option<(u64, u64)> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = fields.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    // The time of guests is in the first two already.
+    Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::civil;
+    use super::{civil, stolen};
+
+    #[test]
+    fn stolen_time_is_read() {
+        for (stat, read) in [
+            ("cpu  100 20 30 800 5 0 15 30 7 3\ncpu0 1 2\n", Some((30, 1_000))),
+            ("cpu  100 20\n", None),
+            ("intr 5\n", None),
+            ("", None),
+        ] {
+            assert_eq!(stolen(stat), read, "{stat:?}");
+        }
+    }
 
     #[test]
     fn days_become_dates() {

@@ -5,7 +5,8 @@ mod figures;
 
 use super::{Effort, Gate, Options, Report};
 use crate::fault::fault;
-use crate::{generated, program, repository, web};
+use crate::repository::{self, Machine};
+use crate::{generated, program, web};
 use anyhow::{Result, bail};
 use figures::Rows;
 use serde_json::Value;
@@ -20,7 +21,7 @@ const SECTION: &str = "page";
 /// The server, the browser or the page fails; peers that cannot be installed are said and left out.
 pub fn page(options: &Options) -> Result<String> {
     let Some(binary) = binary()? else { return Ok("skipped".to_owned()) };
-    let load_before = repository::load().unwrap_or_default();
+    let machine = Machine::now();
     let folder = program::target()?.join("bench-page");
     let mut rows: Vec<Value> = Vec::new();
     let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
@@ -47,7 +48,7 @@ pub fn page(options: &Options) -> Result<String> {
     }
     if options.report == Report::Written {
         let document = repository::read(DOCUMENT)?;
-        let text = rows.render(&verdicts, &load_before);
+        let text = rows.render(&verdicts, &machine);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
     }
     let broken: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();

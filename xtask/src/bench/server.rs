@@ -6,7 +6,8 @@ mod measure;
 mod subject;
 
 use super::{Effort, Options, Report};
-use crate::{generated, program, repository};
+use crate::repository::{self, Machine};
+use crate::{generated, program};
 use anyhow::{Context, Result, bail};
 use figures::{MEMORY, NO_WAIT, OURS, OWN_API, Rows};
 use ground::{Ground, Peers};
@@ -33,7 +34,7 @@ pub fn server(options: &Options) -> Result<String> {
     let Some(ground) = Ground::prepare(if quick { Peers::Unwanted } else { Peers::Wanted })? else {
         return Ok("skipped".to_owned());
     };
-    let load_before = repository::load().unwrap_or_default();
+    let machine = Machine::now();
     let binary = binary()?;
     let subjects = Subjects::new(&binary, &ground)?;
     subjects.enter(&ground)?;
@@ -63,7 +64,7 @@ pub fn server(options: &Options) -> Result<String> {
     }
     if options.report == Report::Written {
         let document = repository::read(DOCUMENT)?;
-        let text = rows.render(&verdicts, &build(), &load_before);
+        let text = rows.render(&verdicts, &build(), &machine);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
     }
     Ok(super::summary(&verdicts))

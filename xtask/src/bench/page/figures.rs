@@ -1,7 +1,7 @@
 //! What the rows of the browser come to: the goals, and the section of the document. // R: P4
 
 use super::super::judge::Verdict;
-use crate::repository;
+use crate::repository::{self, Machine};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -186,13 +186,13 @@ impl Rows {
     }
 
     /// The section of the document.
-    pub fn render(&self, verdicts: &[Verdict], load_before: &str) -> String {
+    pub fn render(&self, verdicts: &[Verdict], machine: &Machine) -> String {
         let mut text = format!(
-            "Measured on {} at commit {}, {}, load average {load_before} before and {} after.\n\n",
+            "Measured on {} at commit {}, {}, {}.\n\n",
             repository::date(),
             repository::commit(),
             repository::machine(),
-            repository::load().unwrap_or_default()
+            machine.until_now()
         );
         for peer in self.subjects() {
             let version = self.row(peer, "version").and_then(|row| row["version"].as_str());
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(found("long tasks, beside streamdown"), (false, false));
         assert_eq!(found("frames over 25 ms, beside streamdown"), (true, false));
         assert!(!verdicts.iter().any(|verdict| verdict.what.starts_with("S2")), "not measured is not judged");
-        let text = rows.render(&verdicts, "0.5");
+        let text = rows.render(&verdicts, &Machine::now());
         assert!(text.contains("`streamdown` is streamdown 2.7.1."), "{text}");
         let row = "| S1 | throughline | **1.50** | 9.0 | 2, 80 | 16.8, 16.9 | 20 of 1000 | 9, 40 | 30 | 9.5 | 4000 |";
         assert!(text.contains(row), "{text}");

@@ -1,7 +1,7 @@
 //! What the rows come to: the goals, and the section of the document.
 
 use super::super::judge::Verdict;
-use crate::repository;
+use crate::repository::{self, Machine};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -141,13 +141,13 @@ impl Rows {
     }
 
     /// The section of the document.
-    pub fn render(&self, verdicts: &[Verdict], build: &str, load_before: &str) -> String {
+    pub fn render(&self, verdicts: &[Verdict], build: &str, machine: &Machine) -> String {
         let mut text = format!(
-            "Measured on {} at commit {}, {}, {build}, load average {load_before} before and {} after.\n\n",
+            "Measured on {} at commit {}, {}, {build}, {}.\n\n",
             repository::date(),
             repository::commit(),
             repository::machine(),
-            repository::load().unwrap_or_default()
+            machine.until_now()
         );
         text += "| target | first token p50, p99 (ms) | a token, 1 stream p50, p99 (ms) | 100 streams p50, p99 (ms) | **us of processor a token** | turn overhead p50 (ms) | between calls p50 (ms) | streams per core | memory at 100 (MiB) |\n\
                  |---|---|---|---|---|---|---|---|---|\n";
@@ -241,7 +241,7 @@ mod tests {
             !verdicts.iter().any(|verdict| verdict.what.starts_with("streams")),
             "not measured is not judged"
         );
-        let text = rows.render(&verdicts, "release", "0.5");
+        let text = rows.render(&verdicts, "release", &Machine::now());
         assert!(
             text.contains("| throughline-nowait | 0.28, 0.56 | -, - | 0.20, 4.0 | **32.0** | - |"),
             "{text}"
