@@ -25,11 +25,11 @@ function toldIn(apart: readonly number[], news = 1): string {
   vi.stubGlobal("requestAnimationFrame", screen.request);
   let told = 0;
   const flusher = new Flusher(() => told++, everyFrame());
-  flusher.news();
+  flusher.news(true);
   return apart
     .map((ms) => {
       const before = told;
-      for (let i = 0; i < news; i++) flusher.news();
+      for (let i = 0; i < news; i++) flusher.news(true);
       screen.frame(ms);
       return told > before ? "x" : "-";
     })
@@ -70,13 +70,27 @@ describe("frames", () => {
     expect(toldIn(times(8, 16.7), 3)).toBe("xxxxxxxx");
   });
 
+  it("are not left out when something begins or ends", () => {
+    const screen = new Screen();
+    vi.stubGlobal("requestAnimationFrame", screen.request);
+    let told = 0;
+    const flusher = new Flusher(() => told++, everyFrame());
+    const frames = [true, true, true, false, true].map((isPiece) => {
+      for (let i = 0; i < 5; i++) flusher.news(isPiece);
+      const before = told;
+      screen.frame(16.7);
+      return told > before ? "x" : "-";
+    });
+    expect(frames.join("")).toBe("x-xx-");
+  });
+
   it("are not late when nothing was to be drawn", () => {
     const screen = new Screen();
     vi.stubGlobal("requestAnimationFrame", screen.request);
     let told = 0;
     const flusher = new Flusher(() => told++, everyFrame());
     for (let i = 0; i < 5; i++) {
-      flusher.news();
+      flusher.news(true);
       expect(told, "the first news is told at once").toBe(i + 1);
       screen.frame(16.7);
       screen.frame(500);
@@ -87,7 +101,7 @@ describe("frames", () => {
     vi.stubGlobal("requestAnimationFrame", new Screen().request);
     let told = 0;
     const flusher = new Flusher(() => told++, everyFrame());
-    for (let i = 0; i < 4; i++) flusher.news();
+    for (let i = 0; i < 4; i++) flusher.news(true);
     vi.advanceTimersByTime(300);
     expect(told).toBe(2);
   });

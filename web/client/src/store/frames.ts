@@ -1,7 +1,15 @@
 // When the store tells its readers: the first news at once, what follows once per frame. R: T2
 
-/** Calls back before the next frame is drawn, or one of the next. `news`: so many have just been told. */
-export type Schedule = (flush: () => void, news: number) => void;
+/** What is known of the news when the next time is chosen. */
+export interface News {
+  /** So many have just been told. */
+  readonly told: number;
+  /** Among those that wait is one that is more than a piece of what is there: it is shown with the next frame. */
+  readonly isUrgent: boolean;
+}
+
+/** Calls back before the next frame is drawn, or one of the next. */
+export type Schedule = (flush: () => void, news: News) => void;
 
 /** More news than these in each frame are faster than anybody reads: every second frame shows them as well, for half the work. */
 const DENSE = 3;
@@ -19,7 +27,7 @@ export function everyFrame(): Schedule {
   const hidden = new Patience(HIDDEN_MS);
   let isInFrame = false;
   return (flush, news) => {
-    pace.told(news);
+    pace.told(news.told);
     if (!isInFrame) pace.rested();
     const done = hidden.once(flush);
     const draw = (): void => {
@@ -31,7 +39,7 @@ export function everyFrame(): Schedule {
       }
     };
     requestAnimationFrame((now) => {
-      if (!pace.isTooFast(now)) return draw();
+      if (!pace.isTooFast(now) || news.isUrgent) return draw();
       requestAnimationFrame((next) => {
         pace.isTooFast(next);
         draw();
@@ -105,31 +113,35 @@ class Patience {
 }
 
 /** One flush a frame, and the first one at once. */
-export class Flusher {
+export class Flusher implements News {
+  told = 0;
+  isUrgent = false;
   readonly #flush: () => void;
   readonly #schedule: Schedule;
   #isScheduled = false;
-  #news = 0;
+  #waiting = 0;
 
   constructor(flush: () => void, schedule: Schedule) {
     this.#flush = flush;
     this.#schedule = schedule;
   }
 
-  /** There is something to tell. */
-  news(): void {
-    this.#news += 1;
+  /** There is something to tell; `isPiece`: only more of what is there already. */
+  news(isPiece: boolean): void {
+    this.#waiting += 1;
+    if (!isPiece) this.isUrgent = true;
     if (!this.#isScheduled) this.#tell();
   }
 
   #tell(): void {
-    const news = this.#news;
-    this.#news = 0;
+    this.told = this.#waiting;
+    this.#waiting = 0;
+    this.isUrgent = false;
     this.#isScheduled = true;
     this.#flush();
     this.#schedule(() => {
       this.#isScheduled = false;
-      if (this.#news > 0) this.#tell();
-    }, news);
+      if (this.#waiting > 0) this.#tell();
+    }, this);
   }
 }

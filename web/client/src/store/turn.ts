@@ -88,14 +88,14 @@ export class TurnStore {
       // In no log: the next event ends it.
       this.#message.waiting = { reason: viewed.reason };
       this.#isHeadDirty = true;
-      return this.#flusher.news();
+      return this.#news();
     }
     const before = this.#statusOf(viewed);
     const change = absorb(this.#message, viewed);
     if (change === undefined) return;
     this.#note(viewed, change, before);
     this.#tell(viewed, change, before);
-    this.#flusher.news();
+    this.#news();
   }
 
   /** Takes all that comes, to its end. */
@@ -114,7 +114,11 @@ export class TurnStore {
     for (let at = 0; at < count; at += 1) this.#dirty.add(at);
     this.#isHeadDirty = true;
     this.#isOutlineDirty = true;
-    this.#flusher.news();
+    this.#news();
+  }
+
+  #news(): void {
+    this.#flusher.news(!this.#isHeadDirty && !this.#isOutlineDirty);
   }
 
   #statusOf(event: Event): CallBlock["status"] {
