@@ -1,5 +1,8 @@
 // Numbers of many: what the rows say.
 
+/** The subject that is the product, and may not complain. */
+export const OURS = "throughline";
+
 /** The value that so much of them do not exceed; NaN of none. */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);

@@ -1,8 +1,10 @@
 // `cargo xtask bench page`: what the page takes, through the real server. Each line of standard output is a row.
 
+import { OURS } from "./figures.ts";
 import { peers } from "./peers.ts";
 import { big, growth, scroll, start } from "./places.ts";
 import { prepare } from "./prepare.ts";
+import { undisturbed } from "./quiet.ts";
 import { FULL, QUICK, stream } from "./streams.ts";
 import { Upstream } from "./upstream.ts";
 
@@ -19,22 +21,29 @@ const others =
 const upstream = await Upstream.start(others?.folder ?? "");
 const server = await prepare(upstream);
 const tell = (row: object): void => console.log(JSON.stringify(row));
+const measured = async (measure: () => Promise<object>): Promise<void> => {
+  const anew = (): Promise<object> => {
+    upstream.forget();
+    return measure();
+  };
+  tell(await undisturbed(anew, isQuick ? 1 : undefined));
+};
 try {
   const subjects = [
-    { name: "throughline", version: "", url: server.url },
+    { name: OURS, version: "", url: server.url },
     ...(others?.found ?? []).map((peer) => ({
       ...peer,
       url: `http://${upstream.host}/${peer.name}/#server=${new URL(server.url).origin}&key=${server.key}`,
     })),
   ];
   for (const { name, version } of subjects) tell({ subject: name, scenario: "version", version });
-  if (isWanted("start")) tell(await start(server, isQuick ? 1 : 3));
+  if (isWanted("start")) await measured(() => start(server, isQuick ? 1 : 3));
   for (const scenario of (isQuick ? QUICK : FULL).filter(({ name }) => isWanted(name))) {
-    for (const { name, url } of subjects) tell(await stream(name, url, upstream, scenario));
+    for (const { name, url } of subjects) await measured(() => stream(name, url, upstream, scenario));
   }
-  if (isWanted("scroll")) tell(await scroll(server, isQuick ? 40 : 200));
-  if (isWanted("big")) tell(await big(server));
-  if (isWanted("growth")) tell(await growth(server, isQuick ? 4 : 10, isQuick ? 10 : 60));
+  if (isWanted("scroll")) await measured(() => scroll(server, isQuick ? 40 : 200));
+  if (isWanted("big")) await measured(() => big(server));
+  if (isWanted("growth")) await measured(() => growth(server, isQuick ? 4 : 10, isQuick ? 10 : 60));
 } finally {
   await server.stop();
   upstream.stop();

@@ -1,6 +1,6 @@
 // What is measured besides streaming: the start, a long conversation, a big result, and what fifty turns leave behind.
 
-import { median, most, percentile, rounded } from "./figures.ts";
+import { median, most, OURS, percentile, rounded } from "./figures.ts";
 import type { Asked } from "./prepare.ts";
 import { Tab } from "./tab.ts";
 
@@ -29,7 +29,7 @@ export async function start(asked: Asked, times: number) {
     await tab.close();
   }
   return {
-    subject: "throughline",
+    subject: OURS,
     scenario: "start",
     script_ms: rounded(median(rows.map((row) => row.script))),
     wall_ms: median(rows.map((row) => row.wall)),
@@ -63,7 +63,7 @@ export async function scroll(asked: Asked, messages: number) {
   const seen = await tab.end();
   const { Nodes, JSHeapUsedSize } = await tab.collected();
   const row = {
-    subject: "throughline",
+    subject: OURS,
     scenario: "scroll",
     messages: await article.count(),
     script_s: rounded(after.ScriptDuration - before.ScriptDuration, 2),
@@ -93,7 +93,7 @@ export async function big(asked: Asked) {
   const seen = await tab.end();
   await tab.close();
   return {
-    subject: "throughline",
+    subject: OURS,
     scenario: "big",
     size: size.replace("Load all ", ""),
     opened_ms: rounded(opened),
@@ -145,7 +145,7 @@ export async function growth(asked: Asked, first: number, turns: number) {
   const after = await measure();
   await tab.close();
   return {
-    subject: "throughline",
+    subject: OURS,
     scenario: "growth",
     turns: turns - first,
     heap_mb: rounded((after.JSHeapUsedSize - before.JSHeapUsedSize) / 1e6, 2),

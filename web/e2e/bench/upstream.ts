@@ -66,6 +66,11 @@ export class Upstream {
     return this.#runs.get(question);
   }
 
+  /** What was asked may be asked again. */
+  forget(): void {
+    this.#runs.clear();
+  }
+
   stop(): void {
     this.#server.closeAllConnections();
     this.#server.close();
