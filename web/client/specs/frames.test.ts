@@ -25,11 +25,11 @@ function toldIn(apart: readonly number[], news = 1): string {
   vi.stubGlobal("requestAnimationFrame", screen.request);
   let told = 0;
   const flusher = new Flusher(() => told++, everyFrame());
-  flusher.news(true);
+  flusher.news(false);
   return apart
     .map((ms) => {
       const before = told;
-      for (let i = 0; i < news; i++) flusher.news(true);
+      for (let i = 0; i < news; i++) flusher.news(false);
       screen.frame(ms);
       return told > before ? "x" : "-";
     })
@@ -75,8 +75,8 @@ describe("frames", () => {
     vi.stubGlobal("requestAnimationFrame", screen.request);
     let told = 0;
     const flusher = new Flusher(() => told++, everyFrame());
-    const frames = [true, true, true, false, true].map((isPiece) => {
-      for (let i = 0; i < 5; i++) flusher.news(isPiece);
+    const frames = [false, false, false, true, false].map((isUrgent) => {
+      for (let i = 0; i < 5; i++) flusher.news(isUrgent);
       const before = told;
       screen.frame(16.7);
       return told > before ? "x" : "-";
@@ -90,7 +90,7 @@ describe("frames", () => {
     let told = 0;
     const flusher = new Flusher(() => told++, everyFrame());
     for (let i = 0; i < 5; i++) {
-      flusher.news(true);
+      flusher.news(false);
       expect(told, "the first news is told at once").toBe(i + 1);
       screen.frame(16.7);
       screen.frame(500);
@@ -101,7 +101,7 @@ describe("frames", () => {
     vi.stubGlobal("requestAnimationFrame", new Screen().request);
     let told = 0;
     const flusher = new Flusher(() => told++, everyFrame());
-    for (let i = 0; i < 4; i++) flusher.news(true);
+    for (let i = 0; i < 4; i++) flusher.news(false);
     vi.advanceTimersByTime(300);
     expect(told).toBe(2);
   });

@@ -126,10 +126,10 @@ export class Flusher implements News {
     this.#schedule = schedule;
   }
 
-  /** There is something to tell; `isPiece`: only more of what is there already. */
-  news(isPiece: boolean): void {
+  /** There is something to tell; `isUrgent`: it is more than a piece of what is there already. */
+  news(isUrgent: boolean): void {
     this.#waiting += 1;
-    if (!isPiece) this.isUrgent = true;
+    this.isUrgent ||= isUrgent;
     if (!this.#isScheduled) this.#tell();
   }
 

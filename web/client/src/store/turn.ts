@@ -118,7 +118,7 @@ export class TurnStore {
   }
 
   #news(): void {
-    this.#flusher.news(!this.#isHeadDirty && !this.#isOutlineDirty);
+    this.#flusher.news(this.#isHeadDirty || this.#isOutlineDirty);
   }
 
   #statusOf(event: Event): CallBlock["status"] {
