@@ -298,9 +298,7 @@ function inOrder(cards: readonly string[]): string[] {
 
 /** Whether no call is further on than the one before it, and one at most is at work. */
 function isInTurn(cards: string): boolean {
-  const steps = [...cards.matchAll(/preparing|queued|running|success/g)].map(([status]) =>
-    STEPS.indexOf(status),
-  );
+  const steps = cards.split(", ").map((card) => STEPS.indexOf(card.split(" ").at(-1) ?? ""));
   const isFurther = steps.some((step, at) => step > (steps[at - 1] ?? step));
   return !isFurther && steps.filter((step) => step === STEPS.indexOf("running")).length <= 1;
 }
