@@ -4,7 +4,7 @@ import { OURS } from "./figures.ts";
 import { peers } from "./peers.ts";
 import { big, growth, scroll, start } from "./places.ts";
 import { prepare } from "./prepare.ts";
-import { undisturbed } from "./quiet.ts";
+import { type Row, undisturbed } from "./quiet.ts";
 import { FULL, QUICK, stream } from "./streams.ts";
 import { Upstream } from "./upstream.ts";
 
@@ -21,8 +21,8 @@ const others =
 const upstream = await Upstream.start(others?.folder ?? "");
 const server = await prepare(upstream);
 const tell = (row: object): void => console.log(JSON.stringify(row));
-const measured = async (measure: () => Promise<object>): Promise<void> => {
-  const anew = (): Promise<object> => {
+const measured = async (measure: () => Promise<Row>): Promise<void> => {
+  const anew = (): Promise<Row> => {
     upstream.forget();
     return measure();
   };

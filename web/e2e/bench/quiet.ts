@@ -11,8 +11,14 @@ const TIMES_MAX = 4;
 const LOOK_MS = 10_000;
 const LOOKS_MAX = 24;
 
+/** Whose row it is, and of what. */
+export interface Row {
+  subject: string;
+  scenario: string;
+}
+
 /** The row of a quiet time, with the share of the processors that others had, in percent. */
-export async function undisturbed<Row extends object>(
+export async function undisturbed(
   measure: () => Promise<Row>,
   times = TIMES_MAX,
 ): Promise<Row & { stolen_percent: number }> {
@@ -26,7 +32,7 @@ export async function undisturbed<Row extends object>(
       return { ...best.row, stolen_percent: rounded(best.stolen * 100) };
     }
     process.stderr.write(
-      `  ${(stolen * 100).toFixed(1)} % of the processors' time was given to other machines: measured again\n`,
+      `  ${row.subject} ${row.scenario}: ${(stolen * 100).toFixed(1)} % of the processors' time was given to other machines: measured again\n`,
     );
     await rest();
   }

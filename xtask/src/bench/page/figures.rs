@@ -208,8 +208,7 @@ impl Rows {
         if let Some(percent) = self.stolen_percent() {
             let _ = writeln!(
                 text,
-                "\nOf no row did other machines on the same host have more than {percent:.1} % of the processors' time: a row of which they \
-                 had more than 2 % was measured again, up to three times more, and the least disturbed counts."
+                "\nOther machines on the same host had at most {percent:.1} % of the processors' time while a row was measured."
             );
         }
         text += "\n| | view | script (s) | main thread (s) | tasks over 50 ms: number, longest | frame p95, p99 (ms) | frames over 25 ms | model to screen p50, p95 (ms) | card p95 (ms) | memory (MB) | nodes |\n\
@@ -302,7 +301,7 @@ mod tests {
         assert!(!verdicts.iter().any(|verdict| verdict.what.starts_with("S2")), "not measured is not judged");
         let text = rows.render(&verdicts, &Machine::now());
         assert!(text.contains("`streamdown` is streamdown 2.7.1."), "{text}");
-        assert!(text.contains("more than 1.3 % of the processors' time"), "{text}");
+        assert!(text.contains("at most 1.3 % of the processors' time"), "{text}");
         let row = "| S1 | throughline | **1.50** | 9.0 | 2, 80 | 16.8, 16.9 | 20 of 1000 | 9, 40 | 30 | 9.5 | 4000 |";
         assert!(text.contains(row), "{text}");
     }
