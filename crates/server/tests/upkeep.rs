@@ -94,7 +94,7 @@ async fn there_is_a_new_backup_only_when_the_newest_is_old() {
 }
 
 /// So long that the turn is seen as it was before.
-const MERGED_AFTER: Duration = Duration::from_millis(500);
+const MERGED_AFTER: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {

@@ -154,7 +154,7 @@ async fn server() -> TestServer {
 // R: E2, R3
 #[tokio::test]
 async fn who_answers_no_ping_is_taken_for_gone_and_who_does_stays() {
-    let limits = ServerLimits { socket_ping_ms: 100, ..ServerLimits::default() };
+    let limits = ServerLimits { socket_ping_ms: 400, ..ServerLimits::default() };
     let server = TestServer::start_with(Queue::new([]), |builder| builder, limits).await;
     let (mut deaf, mut lively) = (Socket::open(&server).await, Socket::open(&server).await);
     // Twice as many as a silent one gets.

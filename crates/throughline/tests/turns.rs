@@ -5,10 +5,13 @@
 
 mod world;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use throughline::engine::RetryPolicy;
 use throughline::wire::Transfer;
-use throughline::{Approval, Block, CallStatus as C, EventKind, Throughline, TurnStatus as T, UserInput};
+use throughline::{
+    Approval, Block, CallStatus as C, EventKind, Throughline, Timeouts, TurnStatus as T, UserInput,
+};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{CallMove, Ending, Move, Queue, Script, Seen, Vendor};
 use world::{DIALECTS, Expected, at, builder, check, city, read, serve, statuses, told};
@@ -22,6 +25,28 @@ struct Scenario {
     text: &'static str,
     /// What the model is told about the calls of its first step: a part of each text.
     told: Vec<&'static str>,
+}
+
+impl Scenario {
+    fn stalls(&self) -> bool {
+        stalls(&self.replies[0])
+    }
+
+    /// What stalls runs into a limit that a test can wait for, and nothing else runs into any on a slow machine.
+    fn timeouts(&self, transfer: Transfer) -> Timeouts {
+        const SOON_MS: u64 = 3_000;
+        match transfer {
+            _ if !self.stalls() => Timeouts::default(),
+            Transfer::Stream => Timeouts { first_byte_ms: SOON_MS, idle_ms: SOON_MS, ..Timeouts::default() },
+            // Whole replies wait for the total limit only.
+            Transfer::Whole => Timeouts { total_ms: SOON_MS, ..Timeouts::default() },
+        }
+    }
+}
+
+/// Whether a reply makes its reader wait for ever.
+fn stalls(script: &Script) -> bool {
+    script.first_byte_ms > 0 || script.moves.contains(&Move::Stall)
 }
 
 fn scenarios() -> Vec<Scenario> {
@@ -184,6 +209,8 @@ fn scenarios() -> Vec<Scenario> {
 // R: T1 T4 T8 T9 T11 W5 L4 L5
 #[tokio::test]
 async fn every_scenario_in_every_dialect_streamed_and_whole() {
+    // Those that wait for a time limit wait for it together.
+    let mut stalls = Vec::new();
     for dialect in DIALECTS {
         for transfer in [Transfer::Stream, Transfer::Whole] {
             for scenario in scenarios() {
@@ -192,10 +219,14 @@ async fn every_scenario_in_every_dialect_streamed_and_whole() {
                 if breaks && transfer == Transfer::Whole {
                     continue;
                 }
-                run(scenario, dialect, transfer).await;
+                match scenario.stalls() {
+                    true => stalls.push(run(scenario, dialect, transfer)),
+                    false => run(scenario, dialect, transfer).await,
+                }
             }
         }
     }
+    join_all(stalls).await;
 }
 
 async fn run(
@@ -204,16 +235,11 @@ async fn run(
     transfer: Transfer,
 ) {
     let what = format!("{} over {} ({transfer:?})", scenario.what, dialect.0);
-    let steps = scenario.replies.len();
+    let (steps, timeouts) = (scenario.replies.len(), scenario.timeouts(transfer));
     let mut replies = scenario.replies;
     replies.push(Script::new().say("And here I am again."));
     let server = serve(Queue::new(replies)).await;
-    let upstream = at(&server, dialect).transfer(transfer);
-    let upstream = match transfer {
-        Transfer::Stream => upstream,
-        // Whole replies wait for the total limit only.
-        Transfer::Whole => upstream.timeouts(throughline::Timeouts { total_ms: 400, ..Default::default() }),
-    };
+    let upstream = at(&server, dialect).transfer(transfer).timeouts(timeouts);
     let app = builder(&server, dialect).upstream(upstream).build().unwrap();
     let mut conversation = app.conversation();
 
@@ -460,14 +486,9 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
     for dialect in DIALECTS {
         for (what, reached, script, calls) in phases() {
             let what = format!("{what} over {}", dialect.0);
-            let stalls = script.first_byte_ms > 0 || script.moves.contains(&Move::Stall);
+            let stalls = stalls(&script);
             let server = serve(Queue::new([script, Script::new().say("Still here.")])).await;
-            let timeouts = throughline::Timeouts::default();
-            let app = builder(&server, dialect)
-                .upstream(at(&server, dialect).timeouts(timeouts))
-                .approval(Approval::Ask)
-                .build()
-                .unwrap();
+            let app = builder(&server, dialect).approval(Approval::Ask).build().unwrap();
             let mut conversation = app.conversation();
             let mut turn = conversation.ask("Hi").await.unwrap();
             let mut events = Vec::new();

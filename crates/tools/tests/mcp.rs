@@ -79,26 +79,26 @@ async fn which_revision_is_spoken_is_found_out_or_set() {
 #[tokio::test]
 async fn progress_reaches_the_card_and_keeps_a_call_alive_within_its_total() {
     let world =
-        World::start(McpServer { timeout_ms: 400, total_timeout_ms: 60_000, ..fake_server(&[]) }).await;
+        World::start(McpServer { timeout_ms: 2_000, total_timeout_ms: 60_000, ..fake_server(&[]) }).await;
     world.until(is_up).await;
-    // Ten steps of 100 ms: longer than the time without a sign of life, which each of them is.
-    let (outcome, progress) = world.call_with_progress("steps", json!({"steps": 10, "pause_ms": 100})).await;
+    // Steps of 100 ms: longer than the time without a sign of life, which each of them is.
+    let (outcome, progress) = world.call_with_progress("steps", json!({"steps": 30, "pause_ms": 100})).await;
     assert_eq!(text(&outcome), "done");
     let last = progress.last().expect("no progress");
-    assert_eq!(last.total, Some(10.0));
+    assert_eq!(last.total, Some(30.0));
     assert!(
         progress.iter().any(|progress| progress.message.as_deref().is_some_and(|m| m.starts_with("step ")))
     );
     let (silent, _) = world.call_with_progress("steps", json!({"steps": 1, "pause_ms": 60_000})).await;
-    assert!(matches!(silent, Outcome::TimedOut { limit_ms: 400, .. }), "{silent:?}");
+    assert!(matches!(silent, Outcome::TimedOut { limit_ms: 2_000, .. }), "{silent:?}");
     world.logged("cancelled: no answer and no progress in time").await;
     world.stop().await;
 
     let world =
-        World::start(McpServer { timeout_ms: 400, total_timeout_ms: 1_000, ..fake_server(&[]) }).await;
+        World::start(McpServer { timeout_ms: 2_000, total_timeout_ms: 3_000, ..fake_server(&[]) }).await;
     world.until(is_up).await;
     let (over, _) = world.call_with_progress("steps", json!({"steps": 1_000, "pause_ms": 100})).await;
-    assert!(matches!(over, Outcome::TimedOut { limit_ms: 1_000, .. }), "{over:?}");
+    assert!(matches!(over, Outcome::TimedOut { limit_ms: 3_000, .. }), "{over:?}");
     world.logged("cancelled: stopped by the user").await;
     world.stop().await;
 }
@@ -362,7 +362,7 @@ async fn tools_that_run_as_tasks_only_are_not_offered() {
 // R: L6
 #[tokio::test]
 async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile() {
-    let world = World::start(McpServer { timeout_ms: 600, ..fake_server(&[]) }).await;
+    let world = World::start(McpServer { timeout_ms: 2_000, ..fake_server(&[]) }).await;
     world.until(is_up).await;
     let (answered, answer) = tokio::sync::oneshot::channel::<ToolAnswer>();
     let answer = Arc::new(tokio::sync::Mutex::new(Some(answer)));
@@ -382,7 +382,7 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
     let asking = tokio::spawn(world.running(call));
     asked.notified().await;
     // Longer than the call may be silent: other calls go on, and the person thinks.
-    text(&world.call("steps", json!({"steps": 10, "pause_ms": 150})).await);
+    text(&world.call("steps", json!({"steps": 15, "pause_ms": 200})).await);
     answered.send(ToolAnswer::Accept { content: Some(json!({"colour": "red"})) }).unwrap();
     let told: Value = serde_json::from_str(&text(&asking.await.unwrap())).unwrap();
     let content = json!({"colour": "red", "shade": "dark"});

@@ -60,9 +60,10 @@ fn prompt(question: &str) -> Result<String, Failure> {
 
 /// A line that nobody sees.
 pub fn hidden(question: &str) -> Result<String, Failure> {
+    // Before the question is there: what is typed at once is not shown, either.
+    enable_raw_mode().map_err(|error| messages::terminal_failed(&error))?;
     eprint!("{question}");
     let _ = io::stderr().flush();
-    enable_raw_mode().map_err(|error| messages::terminal_failed(&error))?;
     let typed = keys();
     let restored = disable_raw_mode();
     eprintln!();

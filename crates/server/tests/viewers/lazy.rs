@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
-const BEHIND_MS_MAX: u64 = 500;
+const BEHIND_MS_MAX: u64 = 1_500;
 
 /// More than the kernel and the connection's own buffers hold, in many events.
 fn long() -> Queue {
@@ -172,15 +172,15 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_takes_slowly_is_not_cut() {
     // One large event, which lasts longer than a viewer may take nothing.
-    for by in [By::Query, By::Socket] {
+    let both = [By::Query, By::Socket].map(|by| async move {
         let limits = ServerLimits {
             behind_ms_max: BEHIND_MS_MAX,
-            message_bytes_max: 3 << 20,
+            message_bytes_max: 4 << 20,
             ..ServerLimits::default()
         };
         let model = Queue::new([Script::new().say("Short.")]);
         let server = TestServer::start_with(model, |builder| builder, limits).await;
-        let turn = server.say(&"a few more words ".repeat(150_000)).await;
+        let turn = server.say(&"a few more words ".repeat(220_000)).await;
         log(&server, &turn).await;
         let mut slow = begin_to_look(&server, &turn, by).await;
         let (began, mut taken) = (Instant::now(), 0);
@@ -192,6 +192,7 @@ async fn a_viewer_that_takes_slowly_is_not_cut() {
             // What is slow is the client.
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        assert!(taken < 2 << 20, "it was slow: {taken} bytes");
-    }
+        assert!(taken < 3 << 20, "it was slow: {taken} bytes");
+    });
+    futures_util::future::join_all(both).await;
 }

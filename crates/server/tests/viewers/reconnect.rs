@@ -53,19 +53,21 @@ async fn after_any_number_of_events_a_viewer_goes_on_where_it_was() {
     let all = WAYS.map(|by| {
         let server = &server;
         async move {
-            let mut running = 0;
             for k in 0..=length {
                 let turn = server.say("Hi").await;
                 let (seen, connections) = seen_in_glimpses(server, &turn, by, k).await;
-                assert_eq!(seen, log(server, &turn).await, "by {by:?}, lost after every {k}");
-                running += usize::from(connections > 1);
+                let whole = log(server, &turn).await;
+                assert_eq!(seen, whole, "by {by:?}, lost after every {k}");
+                // How many events a turn has is also up to how fast the machine is.
+                assert_eq!(
+                    connections > 1,
+                    k < whole.len(),
+                    "by {by:?}, {connections} connections, lost after every {k}"
+                );
             }
-            running
         }
     });
-    for came_back in futures_util::future::join_all(all).await {
-        assert!(came_back * 10 >= length * 9, "{came_back} of {length} came back at all");
-    }
+    futures_util::future::join_all(all).await;
 }
 
 // R: S2, E2

@@ -105,7 +105,7 @@ async fn check(script: Script) -> Came {
 
 /// Limits that a test can wait for.
 fn quick(upstream: Upstream) -> Upstream {
-    upstream.timeouts(Timeouts { first_byte_ms: 150, idle_ms: 150, ..Timeouts::default() })
+    upstream.timeouts(Timeouts { first_byte_ms: 1_500, idle_ms: 1_500, ..Timeouts::default() })
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn every_way_to_fail_before_a_reply_has_its_kind() {
             "no first byte",
             Script { first_byte_ms: 60_000, ..Script::new() },
             K::FirstByteTimeout,
-            "150 ms (first_byte_ms)",
+            "1500 ms (first_byte_ms)",
         ),
         ("silence after the head", Script::new().broken_at(0, Break::Stall), K::FirstByteTimeout, ""),
         ("reset at once", Script::new().then(Move::Reset), K::Broken, "the connection to test broke"),

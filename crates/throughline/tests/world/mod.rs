@@ -12,8 +12,7 @@ use throughline::engine::{RetryPolicy, TurnLimits};
 use throughline::tools::{Effect, NoArguments, Tool, ToolContext, ToolError, tool};
 use throughline::wire::Dialect;
 use throughline::{
-    Approval, Builder, CallStatus, Event, EventKind, Message, Throughline, Timeouts, Turn, TurnStatus,
-    Upstream,
+    Approval, Builder, CallStatus, Event, EventKind, Message, Throughline, Turn, TurnStatus, Upstream,
 };
 use throughline_testkit::{self as testkit, Model, UpstreamHandle};
 use tokio::sync::Barrier;
@@ -72,10 +71,8 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// An upstream with limits that a test can wait for.
 pub fn at(server: &UpstreamHandle, (ours, theirs): (Dialect, testkit::Dialect)) -> Upstream {
-    let timeouts = Timeouts { first_byte_ms: 400, idle_ms: 400, ..Timeouts::default() };
-    Upstream::new("test", ours, &server.base_url(theirs)).unwrap().timeouts(timeouts)
+    Upstream::new("test", ours, &server.base_url(theirs)).unwrap()
 }
 
 /// An application on `server` with all tools, everything allowed and short pauses.
