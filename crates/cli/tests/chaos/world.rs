@@ -147,8 +147,8 @@ impl World {
     }
 
     /// What is wrong already, while turns still run.
-    pub fn check_so_far(&self) -> Option<Broken> {
-        self.turns.iter().find_map(|turn| check::so_far(turn, &self.ledger).err())
+    pub fn check_so_far(&self) -> Result<(), Broken> {
+        self.turns.iter().try_for_each(|turn| check::so_far(turn, &self.ledger))
     }
 
     pub fn check(&self) -> Result<Told, Broken> {
