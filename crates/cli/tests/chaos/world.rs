@@ -8,6 +8,7 @@ use crate::viewer::{By, Saw, client, watch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline_testkit::{Dialect, Upstream, UpstreamHandle};
@@ -41,8 +42,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let upstream = Upstream::start(model::reply).await.unwrap();
         let (ledger, effects) = Ledger::start().await;
-        // A port of our own for as long as the test runs: whoever comes back finds the server there.
-        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = own_address();
         let mut file = format!(
             "[upstreams.mock]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\n\
              [agents.default]\nmodel = \"mock/mock\"\n\
@@ -168,6 +168,21 @@ impl Turn {
     fn is_over(&self) -> bool {
         self.watching.iter().all(JoinHandle::is_finished)
     }
+}
+
+/// A port of our own for as long as the test runs: whoever comes back finds the server there.
+///
+/// Below those that a system gives to whoever wants any (from 32768 on Linux): while the server is dead, one of those would
+/// become somebody else's, or the near end of the very connection that looks for it.
+fn own_address() -> SocketAddr {
+    const PORTS: std::ops::Range<u16> = 20_000..30_000;
+    static WORLDS: AtomicU32 = AtomicU32::new(0);
+    let count = u32::from(PORTS.end - PORTS.start);
+    let mut addresses = (0..count).map(|_| {
+        let number = std::process::id().wrapping_mul(16).wrapping_add(WORLDS.fetch_add(1, Ordering::Relaxed));
+        SocketAddr::from(([127, 0, 0, 1], PORTS.start + (number % count) as u16))
+    });
+    addresses.find(|address| std::net::TcpListener::bind(address).is_ok()).expect("a free port")
 }
 
 /// Asks until the server says which turn it is; the key makes it one turn, however often it is asked for.

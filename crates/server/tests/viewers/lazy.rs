@@ -11,6 +11,9 @@ use tokio::time::{Instant, timeout};
 
 const BEHIND_MS_MAX: u64 = 1_500;
 
+/// Bytes that the kernel holds for a client, so that little is on its way to who takes nothing.
+const TINY: u32 = 4 << 10;
+
 /// More than the kernel and the connection's own buffers hold, in many events.
 fn long() -> Queue {
     let pace = Pace { chunk_chars: Some(2_000), ..Pace::default() };
@@ -19,9 +22,9 @@ fn long() -> Queue {
     Queue::new([script.paced(pace)])
 }
 
-async fn connect(server: &TestServer) -> TcpStream {
+async fn connect(server: &TestServer, buffer: u32) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4 << 10).unwrap();
+    socket.set_recv_buffer_size(buffer).unwrap();
     socket.connect(server.address).await.unwrap()
 }
 
@@ -32,8 +35,8 @@ fn text_frame(text: &str) -> Vec<u8> {
 }
 
 /// Asks for the events, and takes none of them.
-async fn begin_to_look(server: &TestServer, turn: &str, by: By) -> TcpStream {
-    let mut socket = connect(server).await;
+async fn begin_to_look(server: &TestServer, turn: &str, by: By, buffer: u32) -> TcpStream {
+    let mut socket = connect(server, buffer).await;
     let (path, more) = match by {
         By::Socket => (
             "/v1/ws".to_owned(),
@@ -89,7 +92,7 @@ async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slo
         let limits = ServerLimits { behind_ms_max: BEHIND_MS_MAX, ..ServerLimits::default() };
         let server = TestServer::start_with(long(), |builder| builder, limits).await;
         let turn = server.say("Hi").await;
-        let mut lazy = begin_to_look(&server, &turn, by).await;
+        let mut lazy = begin_to_look(&server, &turn, by, TINY).await;
         // Its first bytes are there, so it has its seat; from now on it takes nothing.
         lazy.readable().await.unwrap();
         let began = Instant::now();
@@ -153,7 +156,7 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
     for kib in (8..392).step_by(8) {
         let turn = server.say(&"a few more words".repeat(kib * 64)).await;
         log(&server, &turn).await;
-        lazies.push(begin_to_look(&server, &turn, By::Query).await);
+        lazies.push(begin_to_look(&server, &turn, By::Query, TINY).await);
     }
     for lazy in &lazies {
         lazy.readable().await.unwrap();
@@ -171,18 +174,16 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
 // R: R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_takes_slowly_is_not_cut() {
+    let limits =
+        ServerLimits { behind_ms_max: BEHIND_MS_MAX, message_bytes_max: 4 << 20, ..ServerLimits::default() };
     // One large event, which lasts longer than a viewer may take nothing.
+    let model = Queue::new([Script::new().say("Short.")]);
+    let server = &TestServer::start_with(model, |builder| builder, limits).await;
+    let turn = &server.say(&"a few more words ".repeat(220_000)).await;
+    log(server, turn).await;
     let both = [By::Query, By::Socket].map(|by| async move {
-        let limits = ServerLimits {
-            behind_ms_max: BEHIND_MS_MAX,
-            message_bytes_max: 4 << 20,
-            ..ServerLimits::default()
-        };
-        let model = Queue::new([Script::new().say("Short.")]);
-        let server = TestServer::start_with(model, |builder| builder, limits).await;
-        let turn = server.say(&"a few more words ".repeat(220_000)).await;
-        log(&server, &turn).await;
-        let mut slow = begin_to_look(&server, &turn, by).await;
+        // A kernel with a tiny buffer drops what does not fit, and gets it again only after a while.
+        let mut slow = begin_to_look(server, turn, by, 64 << 10).await;
         let (began, mut taken) = (Instant::now(), 0);
         while began.elapsed().as_millis() < u128::from(4 * BEHIND_MS_MAX) {
             // What is slow is the client: so many bytes in a millisecond, also behind a moment that the machine was busy in.
