@@ -11,6 +11,9 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 /** A folder to take the page from, in place of the one in the program: a change of the page then needs no build of the server. */
 const PAGE = process.env.THROUGHLINE_PAGE;
 
+/** For what does not come at all: a machine may be busy. */
+const PATIENCE_MS = 60_000;
+
 /** How calls travel, in the order of the page's switch. */
 const MODES = ["native", "text", "auto"] as const;
 type Mode = (typeof MODES)[number];
@@ -77,7 +80,7 @@ export class Visitor {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     if (PAGE !== undefined) await context.route(isOfThePage, (route) => fromFolder(route, PAGE));
     const page = context.pages()[0] ?? (await context.newPage());
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(PATIENCE_MS);
     return new Visitor(context, page, folder);
   }
 
@@ -158,7 +161,7 @@ export class Visitor {
 
   /** Waits until the turn that runs has ended. */
   async settled(): Promise<void> {
-    await this.page.locator("article[aria-busy=true]").waitFor({ state: "detached", timeout: 40_000 });
+    await this.page.locator("article[aria-busy=true]").waitFor({ state: "detached" });
   }
 
   /** The cards, each by its tool, its state and whether it is open. */

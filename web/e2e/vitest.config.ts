@@ -5,8 +5,10 @@ export default defineConfig({
   test: {
     include: ["tests/**/*.test.ts"],
     environment: "node",
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Longer than anything takes, on a machine that has other things to do.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     // Two browsers at once would measure each other.
     fileParallelism: false,
   },

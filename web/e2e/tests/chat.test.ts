@@ -140,7 +140,7 @@ test("what is said in mid-turn is taken in, or begins the next turn", async () =
   await page.keyboard.press("Alt+Enter");
   await page.getByText("asked after this turn").waitFor();
   await somebody.picture("queued");
-  await page.getByRole("article", { name: "Your message" }).nth(1).waitFor({ timeout: 40_000 });
+  await page.getByRole("article", { name: "Your message" }).nth(1).waitFor();
   await somebody.settled();
   expect(await somebody.cards()).toEqual(["time.now success"]);
 });
@@ -210,7 +210,7 @@ test("an edit is another branch, and both can be gone to", async () => {
   await page.getByRole("button", { name: "Edit" }).first().click();
   await page.getByRole("textbox", { name: "Your message" }).fill("Smile at me");
   await page.getByRole("button", { name: "Ask again" }).click();
-  await page.getByText("2 of 2").waitFor({ timeout: 30_000 });
+  await page.getByText("2 of 2").waitFor();
   expect((await somebody.cards()).join()).toContain("live2d.");
   await page.getByRole("button", { name: "Answer before" }).click();
   await page.getByText("1 of 2").waitFor();

@@ -108,7 +108,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   expect(await somebody.violations()).toEqual([]);
   await chat.getByRole("button", { name: /^Approve/ }).click();
   await page.bringToFront();
-  await expect.poll(async () => (await rows(somebody))[0], { timeout: 15_000 }).toBe("demo.calendar Done");
+  await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Done");
   await page.getByText("Ended · Done").waitFor();
   // It changes something: what it would do is looked at first.
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
@@ -147,14 +147,11 @@ test("of a thousand calls only those on the screen are in the page, and the rest
   await page.getByRole("button", { name: "Refresh" }).click();
   await page.getByRole("link", { name: "tool.number_0", exact: true }).waitFor();
   await expect
-    .poll(
-      async () => {
-        await page.locator(".history").hover();
-        await page.mouse.wheel(0, 4_000);
-        return await page.getByRole("link", { name: "tool.number_999", exact: true }).count();
-      },
-      { timeout: 30_000 },
-    )
+    .poll(async () => {
+      await page.locator(".history").hover();
+      await page.mouse.wheel(0, 4_000);
+      return await page.getByRole("link", { name: "tool.number_999", exact: true }).count();
+    })
     .toBe(1);
   expect(await page.locator("[data-row]").count()).toBeLessThan(60);
   await somebody.picture("history-thousand");

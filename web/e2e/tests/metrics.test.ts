@@ -59,7 +59,7 @@ test("another time is chosen, and what is new is there without a reload", async 
   await chat.keyboard.press("Enter");
   await chat.locator("article[aria-busy=false]").last().waitFor();
   await page.bringToFront();
-  await expect.poll(() => turns.textContent(), { timeout: 30_000 }).toBe("3");
+  await expect.poll(() => turns.textContent()).toBe("3");
 });
 
 // R: O1, U6
