@@ -9,6 +9,7 @@ use crate::script::{
 };
 use crate::seen::{Delivery, Seen};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Characters per argument fragment, where nothing else is said.
@@ -21,6 +22,8 @@ pub enum Beat {
     Bytes(Vec<u8>),
     /// Silence.
     Pause(Duration),
+    /// Silence until this file exists.
+    WaitFor(PathBuf),
     /// A break: nothing follows.
     Break(Break),
 }
@@ -194,6 +197,7 @@ impl Stage {
             Move::Garbage(length) => self.beats.push(Beat::Bytes(garbage(*length))),
             Move::Ping => self.write(|encoder, out| encoder.ping(out)),
             Move::Pause(ms) => self.beats.push(Beat::Pause(Duration::from_millis(*ms))),
+            Move::WaitFor(file) => self.beats.push(Beat::WaitFor(file.clone())),
             Move::Error(error) => {
                 self.write(|encoder, out| encoder.error(error, out));
                 return Flow::Over;
@@ -293,7 +297,7 @@ impl Stage {
 /// A reply without streaming. Faults strike in the middle of the body, an error move becomes a 500.
 fn in_one_piece(script: &Script, seen: &Seen) -> Performance {
     let mut reply = Whole::default();
-    let (mut finish, mut tokens, mut silence, mut fault) = (None, 0, Duration::ZERO, None);
+    let (mut finish, mut tokens, mut silences, mut fault) = (None, 0, Vec::new(), None);
     for next in &script.moves {
         match next {
             Move::Say(speech) => {
@@ -308,7 +312,8 @@ fn in_one_piece(script: &Script, seen: &Seen) -> Performance {
             Move::Parallel(calls) => reply.calls.extend_from_slice(calls),
             Move::Usage(usage) => reply.usage = *usage,
             Move::Finish(reason) => finish = Some(reason.clone()),
-            Move::Pause(ms) => silence += Duration::from_millis(*ms),
+            Move::Pause(ms) => silences.push(Beat::Pause(Duration::from_millis(*ms))),
+            Move::WaitFor(file) => silences.push(Beat::WaitFor(file.clone())),
             Move::Error(error) => {
                 let body = dialect::error_body(seen.dialect, seen.delivery, 500, error);
                 return Performance::json(500, &body);
@@ -326,9 +331,7 @@ fn in_one_piece(script: &Script, seen: &Seen) -> Performance {
     let body = dialect::whole(seen, &reply, &finish).to_string().into_bytes();
     let half = body.len() as u64 / 2;
     let mut performance = Performance::fixed(200, "application/json", body);
-    if !silence.is_zero() {
-        performance.beats.insert(0, Beat::Pause(silence));
-    }
+    performance.beats.splice(0..0, silences);
     if let Some(how) = fault {
         performance.beats = broken(performance.beats, CutAt { byte: half, how });
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 pub use crate::text::{CallStyle, Protocol};
 pub use crate::vendor::Vendor;
@@ -98,6 +99,8 @@ pub enum Move {
     Ping,
     /// Silence, in milliseconds.
     Pause(u64),
+    /// Silence until this file exists: whoever tests decides when it goes on, and no time has to be guessed.
+    WaitFor(PathBuf),
     /// An error object inside the 200 stream, which ends the reply.
     Error(ErrorMove),
     /// The body ends here, cleanly and without any end marker.

@@ -14,8 +14,10 @@ use crate::text;
 use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -24,6 +26,9 @@ use tokio_util::task::TaskTracker;
 
 /// How much a client may send while it is being answered, in bytes. What comes early belongs to its next request.
 const PIPELINED_BYTES_MAX: usize = 1024 * 1024;
+
+/// How often a file that is waited for is looked for.
+const LOOKED_EVERY: Duration = Duration::from_millis(10);
 
 /// How this upstream differs from the provider whose dialect is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -410,6 +415,7 @@ async fn play(
                     shared.update(number, |exchange| exchange.sent = sent.load(Ordering::Relaxed));
                 }
                 Beat::Pause(silence) => tokio::time::sleep(*silence).await,
+                Beat::WaitFor(file) => appeared(file).await,
                 Beat::Break(Break::Stall) => std::future::pending::<()>().await,
                 Beat::Break(Break::End) => break,
                 Beat::Break(how) => return Ok(Ending::Broken(*how)),
@@ -436,6 +442,12 @@ async fn play(
         ending = speaking => ending.unwrap_or(Ending::ClientGone),
         () = listening => Ending::ClientGone,
         () = shared.stop.cancelled() => Ending::Stopped,
+    }
+}
+
+async fn appeared(file: &Path) {
+    while !tokio::fs::try_exists(file).await.unwrap_or_default() {
+        tokio::time::sleep(LOOKED_EVERY).await;
     }
 }
 

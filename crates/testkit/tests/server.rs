@@ -181,6 +181,19 @@ async fn pace_and_silences_are_kept() {
 }
 
 #[tokio::test]
+async fn a_reply_goes_on_when_the_file_that_it_waits_for_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("go");
+    let upstream = playing(Script::new().say("before").then(Move::WaitFor(file.clone())).say("after")).await;
+    let question = hello(Dialect::OpenaiChat);
+    let mut asked = std::pin::pin!(post(&upstream, "/v1/chat/completions", &question));
+    let early = tokio::time::timeout(Duration::from_millis(100), asked.as_mut()).await;
+    assert!(early.is_err(), "it is not over while the file is missing");
+    std::fs::write(&file, "").expect("written");
+    assert!(asked.await.text().contains("after"));
+}
+
+#[tokio::test]
 async fn lists_of_models_and_unknown_paths() {
     let upstream = playing(Script::new()).await;
     for (path, pointer, value) in [

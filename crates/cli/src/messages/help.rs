@@ -166,7 +166,7 @@ A scenario (the first rule that applies answers):
   when = { contains = \"limit\" }
   then = { http = { status = 429, headers = { retry-after = \"2\" } } }
 
-Moves: say think call parallel usage finish raw garbage ping pause error end cut stall reset.
+Moves: say think call parallel usage finish raw garbage ping pause wait_for error end cut stall reset.
 Conditions: request step contains has_result result_of result_contains model may_call.";
 
 /// Long help of `completions`.

@@ -4,6 +4,9 @@ use super::super::language::Language;
 use super::Scene;
 use crate::script::{Move, Script, Speech};
 
+/// How far it counts at most: 50 seconds.
+const COUNTED_MAX: u32 = 100;
+
 /// Example prompts with the tool that each needs (empty: none), English and Chinese, and what they show.
 const EXAMPLES: &[(&str, [&str; 2], [&str; 2])] = &[
     (
@@ -123,8 +126,10 @@ pub(super) fn think(scene: &Scene<'_>) -> Script {
     Script::new().think(thought).say(answer)
 }
 
-/// Slow on purpose: time to stop it, to reconnect, to watch.
+/// Slow on purpose: time to stop it, to reconnect, to watch. To the number that is asked for, or to 20.
 pub(super) fn count(scene: &Scene<'_>) -> Script {
+    let asked = scene.text.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse::<u32>().ok());
+    let last = asked.unwrap_or(20).clamp(2, COUNTED_MAX);
     let slowly = |text: String| {
         Move::Say(Speech { text, chunk_chars: Some(usize::MAX), tokens_per_second: Some(2.0) })
     };
@@ -132,9 +137,9 @@ pub(super) fn count(scene: &Scene<'_>) -> Script {
         "Slowly, then. This is a good moment to press Ctrl-C and see what is kept.\n\n",
         "好的，慢慢来。这时候正好按一下 Ctrl-C，看看会留下什么。\n\n",
     );
-    let script = (1..=20).fold(Script::new().say(lead), |script, n| {
-        let end = if n == 20 { "." } else { ", " };
-        script.then(slowly(format!("{n}{}", scene.language.choose(end, if n == 20 { "。" } else { "、" }))))
+    let script = (1..=last).fold(Script::new().say(lead), |script, n| {
+        let (english, chinese) = if n == last { (".", "。") } else { (", ", "、") };
+        script.then(slowly(format!("{n}{}", scene.language.choose(english, chinese))))
     });
     script.say(scene.words("\n\nNobody stopped me.", "\n\n没有人拦我。"))
 }
