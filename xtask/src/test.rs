@@ -187,7 +187,7 @@ fn tests() -> Result<Ended> {
 }
 
 fn page_in_a_browser() -> Result<Ended> {
-    if let Err(why) = web::build()? {
+    if let Err(why) = web::built()? {
         return Ok(Ended::Skipped(why));
     }
     Ok(match web::in_browser(&program::throughline_of_the_tests(&[])?)? {

@@ -75,6 +75,11 @@ pub fn build() -> Result<Result<(), String>> {
     npm(&["run", "build"]).map(Ok)
 }
 
+/// The page as its sources are now. What `check` has built is not built again: the server would be compiled once more.
+pub fn built() -> Result<Result<(), String>> {
+    if is_fresh() { Ok(installed()?) } else { build() }
+}
+
 /// Whether the page is there and no source of it is newer.
 pub fn is_fresh() -> bool {
     let built =
