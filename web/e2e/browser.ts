@@ -1,10 +1,9 @@
-// A browser that has never been here.
+// A browser in which nobody has been here before.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BrowserContext, chromium, type Page, type Route } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page, type Route } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -35,7 +34,34 @@ export interface Seen {
   lengths: number[];
 }
 
-/** A visitor: one browser with one page, and everything that it complained of. */
+/** One for all: to start it takes longer than most tests. */
+let running: Promise<Browser> | undefined;
+
+async function browser(): Promise<Browser> {
+  running ??= chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    headless: true,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+  return await running;
+}
+
+/** Whoever comes next finds a new one. */
+export async function closeBrowser(): Promise<void> {
+  const one = running;
+  running = undefined;
+  await (await one)?.close();
+}
+
+/** A visitor, who shares nothing with others: one page, and everything that it complained of. */
 export class Visitor {
   readonly page: Page;
   /** Errors of scripts and of the page's policy. */
@@ -43,12 +69,10 @@ export class Visitor {
   /** Hosts that anything was asked of. */
   readonly hosts = new Set<string>();
   readonly #context: BrowserContext;
-  readonly #folder: string;
 
-  private constructor(context: BrowserContext, page: Page, folder: string) {
+  private constructor(context: BrowserContext, page: Page) {
     this.#context = context;
     this.page = page;
-    this.#folder = folder;
     page.on("pageerror", (error) => this.complaints.push(error.message));
     page.on("console", (message) => {
       if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
@@ -59,29 +83,17 @@ export class Visitor {
   }
 
   static async come(kind: Kind = {}): Promise<Visitor> {
-    const folder = mkdtempSync(join(tmpdir(), "throughline-browser-"));
-    const context = await chromium.launchPersistentContext(folder, {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      headless: true,
+    const context = await (await browser()).newContext({
       locale: kind.locale ?? "en-GB",
       colorScheme: kind.colorScheme ?? "light",
       viewport: { width: kind.width ?? 1280, height: kind.height ?? 860 },
       reducedMotion: kind.motion ?? "reduce",
-      args: [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-      ],
     });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     if (PAGE !== undefined) await context.route(isOfThePage, (route) => fromFolder(route, PAGE));
-    const page = context.pages()[0] ?? (await context.newPage());
+    const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE_MS);
-    return new Visitor(context, page, folder);
+    return new Visitor(context, page);
   }
 
   /** Goes to a path of the page, as if for the first time but with a key. */
@@ -198,7 +210,6 @@ export class Visitor {
 
   async leave(): Promise<void> {
     await this.#context.close();
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 

@@ -1,7 +1,7 @@
 // A server for a file of tests, and its visitors, who must have nothing to complain of.
 
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { type Kind, Visitor } from "./browser.ts";
+import { closeBrowser, type Kind, Visitor } from "./browser.ts";
 import type { Server } from "./server.ts";
 
 export class House {
@@ -16,7 +16,10 @@ export class House {
       house.#server = await start();
     });
     afterEach(() => house.#leave());
-    afterAll(() => house.#server?.stop());
+    afterAll(async () => {
+      await closeBrowser();
+      await house.#server?.stop();
+    });
     return house;
   }
 

@@ -1,7 +1,7 @@
 // One browser with one page under measurement, through the protocol of its debugger.
 
 import type { CDPSession, Page } from "playwright-core";
-import { Visitor } from "../browser.ts";
+import { closeBrowser, Visitor } from "../browser.ts";
 import { probe, type Seen } from "./probe.ts";
 
 /** What the browser counts of a page. Times are processor time, in seconds. */
@@ -94,5 +94,7 @@ export class Tab {
 
   async close(): Promise<void> {
     await this.#visitor.leave();
+    // Each is measured in a browser that has just started.
+    await closeBrowser();
   }
 }

@@ -4,7 +4,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { indexedPng } from "../../avatar/indexed-png.mjs";
-import { Visitor } from "../browser.ts";
+import { closeBrowser, Visitor } from "../browser.ts";
 import { Guest, SCENES, type Scene } from "../scenes/scenes.ts";
 import { type Language, Stage } from "../scenes/stage.ts";
 
@@ -38,6 +38,7 @@ try {
   for (const language of ["en", "zh-CN"] as const) await tour(language, taken);
   await develop(taken);
 } finally {
+  await closeBrowser();
   await stage.strike();
 }
 

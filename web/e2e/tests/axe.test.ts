@@ -1,7 +1,7 @@
 // axe finds nothing (wcag2a, 2aa, 21aa, 22aa) in any view and state, in either language and theme. The rows are in scenes/scenes.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Visitor } from "../browser.ts";
+import { closeBrowser, Visitor } from "../browser.ts";
 import { Guest, SCENES } from "../scenes/scenes.ts";
 import { Stage } from "../scenes/stage.ts";
 
@@ -9,7 +9,10 @@ let stage: Stage;
 beforeAll(async () => {
   stage = await Stage.build();
 });
-afterAll(() => stage.strike());
+afterAll(async () => {
+  await closeBrowser();
+  await stage.strike();
+});
 
 // R: U6
 describe.each(["en", "zh-CN"] as const)("axe has nothing to say, %s", (language) => {

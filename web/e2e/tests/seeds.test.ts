@@ -1,14 +1,22 @@
 // The cases that the project began with, under their names: the five of seed 000 §8 and the check points of seed 004, for models
 // with and without tools of their own.
 
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Visitor } from "../browser.ts";
+import { Gate } from "../gate.ts";
 import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
 
 const MODES = ["native", "text"] as const;
 /** As a person reads. */
 const PACE = { tokens_per_second: 60 };
+
+/** Opened by the test when it has seen what is there in mid-sentence; the second is further on. */
+const gate = new Gate();
+const further = new Gate();
+beforeEach(() => {
+  for (const one of [gate, further]) one.close();
+});
 
 /** What a call goes through. */
 const STEPS = ["preparing", "queued", "running", "success"];
@@ -24,12 +32,16 @@ const RULES: Rule[] = [
   {
     when: { contains: "随便聊聊" },
     does: paced([
-      { say: "好的，我们随便聊聊。今天没有工具，只有文字：一个字一个字地来，一句接着一句，中间不会断。" },
+      { say: "好的，我们随便聊聊。" },
+      gate.move,
+      { say: "今天没有工具，只有文字：" },
+      further.move,
+      { say: "一个字一个字地来，一句接着一句，中间不会断。" },
     ]),
   },
   {
     when: { contains: "北京的天气", has_result: false },
-    does: paced([{ say: "我先看一下天气。\n\n" }, call("demo_weather", { city: "北京" })]),
+    does: paced([{ say: "我先看一下天气。\n\n" }, call("slow_weather", { city: "北京" })]),
   },
   { when: { contains: "北京的天气" }, does: paced([{ say: "天气看完了，还是这条消息，我接着往下说。" }]) },
   {
@@ -37,7 +49,7 @@ const RULES: Rule[] = [
     does: paced([
       { say: "一共查三样。\n\n" },
       call("demo_weather", { city: "北京" }),
-      call("demo_weather", { city: "上海" }),
+      call("slow_weather", { city: "上海" }),
       call("time_now", { timezone: "Asia/Shanghai" }),
     ]),
   },
@@ -48,8 +60,10 @@ const RULES: Rule[] = [
       { say: "看着我。\n\n" },
       call("live2d_expression", { name: "wink" }),
       {
-        say: "\n\n眨眼的时候，这句话还没有说完：它要说很久很久，久到表情早就换好了，久到动作也做完了，才轮到最后一个字。",
+        say: "\n\n眨眼的时候，这句话还没有说完：它要说很久很久，久到表情早就换好了，",
       },
+      gate.move,
+      { say: "才轮到最后一个字。" },
       call("live2d_motion", { group: "Wave" }),
     ]),
   },
@@ -88,6 +102,12 @@ const TOOLS = `
 description = "Plays an animation: jump, wave"
 argv = ["echo", "applied: {animation_name}"]
 effect = "cosmetic"
+
+[commands."slow.weather"]
+description = "The weather of a city, when the test says so"
+argv = ${JSON.stringify(gate.command("阴"))}
+effect = "read"
+parameters = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 `;
 
 const house = House.of(() => Server.scripted(RULES, TOOLS));
@@ -118,10 +138,13 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     const somebody = await asked(mode, "随便聊聊");
     await text(somebody, "好的").waitFor();
     expect(await isRunning(somebody), "the first words are there before the last").toBe(true);
+    gate.open();
+    await text(somebody, "只有文字").waitFor();
+    expect(await isRunning(somebody)).toBe(true);
+    further.open();
     await text(somebody, "不会断。").waitFor();
     await somebody.settled();
     const { lengths, cards } = await somebody.seen();
-    expect(lengths.filter((length, at) => length > (lengths[at - 1] ?? 0)).length).toBeGreaterThan(5);
     expect(lengths, "nothing is taken back").toEqual([...lengths].sort((a, b) => a - b));
     expect(cards).toEqual([""]);
     expect(await answers(somebody).count()).toBe(1);
@@ -133,14 +156,14 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await text(somebody, "我先看一下天气").waitFor();
     await somebody.page.locator(".card[data-status=running]").waitFor();
     expect(await isRunning(somebody)).toBe(true);
+    gate.open();
     await text(somebody, "我接着往下说").waitFor();
     await somebody.settled();
     const { cards, lengths } = await somebody.seen();
-    expect(inOrder(cards)).toEqual([
+    expect(cards.filter((card) => !isShort(card))).toEqual([
       "",
-      "demo.weather preparing",
-      "demo.weather running",
-      "demo.weather success",
+      "slow.weather running",
+      "slow.weather success",
     ]);
     expect(lengths).toEqual([...lengths].sort((a, b) => a - b));
     expect(await kinds(somebody)).toEqual(["text", "tool_call", "text"]);
@@ -151,12 +174,13 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
   test("3) 多工具：同一条消息里出现多张卡片，默认折叠，顺序与输出合理", async () => {
     const somebody = await asked(mode, "三个工具");
     const { page } = somebody;
+    await expect
+      .poll(() => somebody.cards())
+      .toEqual(["demo.weather success", "slow.weather running", "time.now queued"]);
+    gate.open();
     await text(somebody, "三样都查完了").waitFor();
     await somebody.settled();
     const { cards } = await somebody.seen();
-    expect(
-      cards.filter((states) => states.startsWith("demo.weather success, demo.weather running")),
-    ).not.toEqual([]);
     expect(
       cards.filter((states) => !isInTurn(states)),
       "one after the other, in their order",
@@ -166,7 +190,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await group.click();
     expect(await somebody.cards()).toEqual([
       "demo.weather success",
-      "demo.weather success",
+      "slow.weather success",
       "time.now success",
     ]);
     const heads = page.locator(".card-head");
@@ -188,6 +212,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     expect(await text(somebody, "最后一个字").count(), "the face is there in mid-sentence").toBe(0);
     expect(await isRunning(somebody)).toBe(true);
     expect(await page.locator(".card").filter({ hasText: "live2d.expression" }).count()).toBe(1);
+    gate.open();
     await text(somebody, /^做完了/).waitFor();
     await somebody.settled();
     expect(await somebody.cards()).toEqual(["live2d.expression success", "live2d.motion success"]);
@@ -291,10 +316,8 @@ async function kinds({ page }: Visitor): Promise<(string | null)[]> {
   return await parts.evaluateAll((all) => all.map((part) => part.getAttribute("data-kind")));
 }
 
-/** Without a state that is so short that it may not be drawn. */
-function inOrder(cards: readonly string[]): string[] {
-  return cards.filter((card) => !card.endsWith("queued"));
-}
+/** A state that may be over before it is drawn. */
+const isShort = (card: string): boolean => /(preparing|queued)$/.test(card);
 
 /** Whether no call is further on than the one before it, and one at most is at work. */
 function isInTurn(cards: string): boolean {

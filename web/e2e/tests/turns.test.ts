@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
 import { zh } from "../../app/src/i18n/zh.ts";
 import type { Visitor } from "../browser.ts";
+import { Gate } from "../gate.ts";
 import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
 
@@ -219,7 +220,7 @@ describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
 test("two tabs show the same message while it is written, and each may stop it", async () => {
   const somebody = await demo.visitor();
   const { page } = somebody;
-  await somebody.say("Count slowly to 20");
+  await somebody.say("Count slowly to 100");
   await text(somebody, /\b2\b/).waitFor();
   const other = await somebody.tab();
   await other.goto(page.url());
@@ -243,15 +244,16 @@ test("two tabs show the same message while it is written, and each may stop it",
 
 // R: X3, T5
 test("in text mode a call is a card and its markup is never shown", async () => {
+  const gate = new Gate();
   const rules: Rule[] = [
     {
       when: { has_result: false },
       does: {
         pace: { tokens_per_second: 80, chunk_chars: 3 },
         moves: [
-          { say: "I look.\n\n" },
-          call("demo_weather", { city: "Oslo" }),
-          { say: "\n\nMeanwhile I talk." },
+          { say: "I look.\n\n<<<[TOOL_REQUEST]>>>\ntool_name:「始」demo_weather「末」,\ncity:「始」Os" },
+          gate.move,
+          { say: "lo「末」\n<<<[END_TOOL_REQUEST]>>>\n\nMeanwhile I talk." },
         ],
       },
     },
@@ -260,7 +262,6 @@ test("in text mode a call is a card and its markup is never shown", async () => 
   const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
   const { page } = somebody;
   await somebody.chooseMode("text");
-  await somebody.watch();
   await page.evaluate(() => {
     const state = window as unknown as { markup: boolean };
     state.markup = false;
@@ -269,9 +270,11 @@ test("in text mode a call is a card and its markup is never shown", async () => 
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
   });
   await somebody.say("Weather?");
+  await status(somebody, "preparing");
+  expect(await somebody.cards()).toEqual(["demo.weather preparing"]);
+  gate.open();
   await text(somebody, "Seen.").waitFor();
   await somebody.settled();
-  expect((await somebody.seen()).cards).toContain("demo.weather preparing");
   expect(await somebody.cards()).toEqual(["demo.weather success"]);
   expect(await page.evaluate(() => (window as unknown as { markup: boolean }).markup)).toBe(false);
 });

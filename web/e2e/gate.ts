@@ -1,0 +1,33 @@
+// What a model or a tool of a test waits for: it goes on when the test says so, however fast or slow the machine is.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export class Gate {
+  readonly #folder = mkdtempSync(join(tmpdir(), "throughline-gate-"));
+  /** It is there as long as the gate is open. */
+  readonly #file = join(this.#folder, "open");
+
+  constructor() {
+    process.once("exit", () => rmSync(this.#folder, { recursive: true, force: true }));
+  }
+
+  open(): void {
+    writeFileSync(this.#file, "");
+  }
+
+  close(): void {
+    rmSync(this.#file, { force: true });
+  }
+
+  /** A move of a model that waits. */
+  get move(): object {
+    return { wait_for: this.#file };
+  }
+
+  /** A command that waits, and then prints this. */
+  command(printed: string): string[] {
+    return ["sh", "-c", `until [ -e ${this.#file} ]; do sleep 0.05; done; echo ${printed}`];
+  }
+}
