@@ -21,7 +21,7 @@ use crate::turn::{Machine, Turn};
 use crate::wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_wire::CallId;
+use throughline_wire::{CallId, visible};
 
 /// What a running tool wants to know of a person.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,7 +177,7 @@ impl Machine<'_> {
         self.live.tool_questions.insert(approval_id.clone(), question_id);
         let request = EventKind::ApprovalRequest {
             approval_id: approval_id.clone(),
-            question: question.message,
+            question: visible::escape_once(&question.message).into_owned(),
             rule: "elicitation".into(),
             expires_at,
             // An answer says nothing about the call: it is bound to the question alone.

@@ -1,6 +1,7 @@
-//! One line about arguments or output, for a folded card.
+//! One line about arguments or output, for a folded card. Nothing in it is invisible. R: A5
 
 use serde_json::Value;
+use throughline_wire::visible;
 
 /// Longest summary, in characters.
 const CHARS_MAX: usize = 80;
@@ -33,12 +34,19 @@ pub(crate) fn of_value(value: &Value) -> String {
     }
 }
 
-/// The first non-empty line, cut.
+/// The first non-empty line, cut. Where hidden characters make it longer, more of it is cut, and none of them in two.
 pub(crate) fn of_text(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    match line.char_indices().nth(CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
+    let mut chars = CHARS_MAX;
+    loop {
+        let end = line.char_indices().nth(chars).map(|(at, _)| at);
+        let shown = visible::escape_once(&line[..end.unwrap_or(line.len())]);
+        let over = shown.chars().count().saturating_sub(CHARS_MAX);
+        if over == 0 {
+            return format!("{shown}{}", if end.is_some() { "…" } else { "" });
+        }
+        // A character becomes twelve at most.
+        chars = chars.min(line.chars().count()) - over.div_ceil(12).max(1);
     }
 }
 
@@ -55,6 +63,12 @@ mod tests {
             (json!({}), String::new()),
             (json!("free text\nmore"), "free text".to_owned()),
             (json!({"t": "长".repeat(200)}), format!("t: {}…", "长".repeat(77))),
+            (json!({"when": "\u{202e}2026-11-24"}), "when: \\u202e2026-11-24".into()),
+            (json!({"when\u{200b}": "\\u202e"}), "when\\u200b: \\\\u202e".into()),
+            (json!("\u{1b}[2J\rx"), "\\u001b[2J\\u000dx".into()),
+            (json!("\u{e0041}".repeat(90)), format!("{}…", "\\udb40\\udc41".repeat(6))),
+            (json!("\u{ad}".repeat(13) + "ab"), format!("{}ab", "\\u00ad".repeat(13))),
+            (json!("\u{ad}".repeat(13) + "abc"), format!("{}ab…", "\\u00ad".repeat(13))),
         ];
         for (value, line) in table {
             assert_eq!(of_value(&value), line);

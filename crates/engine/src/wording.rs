@@ -7,8 +7,9 @@ use crate::guard::Cycle;
 use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::{Effect, OfferedTool};
 use crate::summary;
+use std::borrow::Cow;
 use throughline_wire::text::FindingKind;
-use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError};
+use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError, visible};
 
 // --- failures ---
 
@@ -162,7 +163,7 @@ pub(crate) fn empty_reply() -> String {
 // --- questions ---
 
 pub(crate) fn question(tool: &OfferedTool, arguments: Option<&Arguments>) -> String {
-    let name = if tool.title.is_empty() { tool.name.as_str() } else { &tool.title };
+    let name = called(tool);
     let with = arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
     let does = match tool.effect {
         Effect::Pure | Effect::Read => "changes nothing",
@@ -176,12 +177,18 @@ pub(crate) fn question(tool: &OfferedTool, arguments: Option<&Arguments>) -> Str
     }
 }
 
+/// Its title or name, as people are asked about it. R: A5
+fn called(tool: &OfferedTool) -> Cow<'_, str> {
+    visible::escape_once(if tool.title.is_empty() { tool.name.as_str() } else { &tool.title })
+}
+
 pub(crate) fn loop_question(name: &ToolName, cycle: Cycle) -> String {
+    let name = visible::escape_once(name.as_str());
     format!("The model goes in circles ({}). Run {name} once more?", circle(cycle))
 }
 
 pub(crate) fn redefined_question(tool: &OfferedTool) -> String {
-    let name = if tool.title.is_empty() { tool.name.as_str() } else { &tool.title };
+    let name = called(tool);
     format!("The definition of {name} has changed since it was offered to the model. Run it as it is now?")
 }
 

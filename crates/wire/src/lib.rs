@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod frame;
 pub mod json;
 pub mod text;
+pub mod visible;
 
 mod assemble;
 mod decoder;
