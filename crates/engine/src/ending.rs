@@ -90,7 +90,7 @@ impl Machine<'_> {
 
     // --- stopping --- R: T8
 
-    pub(crate) fn cancel(&mut self) {
+    pub(crate) fn cancel(&mut self, why: String) {
         if self.record.phase == Phase::Stopping {
             // Asked twice: nobody waits for tools any more.
             for at in self.running_calls() {
@@ -98,7 +98,7 @@ impl Machine<'_> {
             }
             return;
         }
-        self.stop(Stop::Notice(code::STOPPED, wording::stopped()));
+        self.stop(Stop::Notice(code::STOPPED, why));
     }
 
     /// Ends the turn with an error block.

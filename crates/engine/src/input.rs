@@ -128,6 +128,11 @@ pub enum Input {
     },
     /// Stop the turn. A second one does not wait for tools to say how they ended. R: T8
     Cancel,
+    /// The same in the name of whoever runs the turn, for a reason that its notice gives. R: T8
+    CancelBecause {
+        /// A sentence for people.
+        why: String,
+    },
     /// Stop one call; the turn goes on. R: T8
     CancelCall {
         /// Which call.

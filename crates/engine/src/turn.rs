@@ -161,7 +161,8 @@ impl Turn {
             Input::UserMessage(message) => machine.user_message(message),
             Input::TakeBack { id } => machine.take_back(&id),
             Input::LogWasSlow { ms } => machine.log_was_slow(ms),
-            Input::Cancel => machine.cancel(),
+            Input::Cancel => machine.cancel(crate::wording::stopped()),
+            Input::CancelBecause { why } => machine.cancel(why),
             Input::CancelCall { call } => machine.cancel_call(&call),
             Input::Timer { id } => machine.timer(id),
         }

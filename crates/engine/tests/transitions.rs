@@ -105,6 +105,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
             },
         ),
         ("cancel", Input::Cancel),
+        ("cancel for a reason", Input::CancelBecause { why: "There is no room.".into() }),
         ("cancel A", Input::CancelCall { call: a() }),
         ("cancel B", Input::CancelCall { call: "t.2".into() }),
         ("cancel nobody", Input::CancelCall { call: "no".into() }),

@@ -236,7 +236,12 @@ impl TurnControl {
 
     /// Stops the turn. A second time: without waiting for tools to say how they ended.
     pub async fn cancel(&self) -> Accepted {
-        self.send(Command::Cancel).await
+        self.send(Command::Cancel { why: None }).await
+    }
+
+    /// The same in the name of whoever runs the turn and not of its user: its notice gives this reason.
+    pub async fn cancel_because(&self, why: impl Into<String>) -> Accepted {
+        self.send(Command::Cancel { why: Some(why.into()) }).await
     }
 
     /// Stops one call, and tells what came of it when the log has it.

@@ -1,5 +1,7 @@
 //! Turns: start one, look at one. // R: E2, T12
 
+mod list;
+
 use super::events::{StreamedEvent, cut_of, stream_of};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{JsonText, Path, parse};
@@ -30,7 +32,7 @@ const KEY_BYTES_MAX: usize = 255;
 
 /// `/v1/turns`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(start)).routes(routes!(get))
+    OpenApiRouter::new().routes(routes!(start, list::list)).routes(routes!(get))
 }
 
 /// A turn to be started.

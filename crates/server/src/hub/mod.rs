@@ -4,9 +4,11 @@
 //! It decides nothing about a turn and holds nothing that a restart would lose: what is here are addresses of turns whose
 //! truth is in the log, and whose place is in the catalog.
 
+mod admission;
 mod drain;
 mod history;
 mod merging;
+mod parked;
 mod queued;
 mod resume;
 mod running;
@@ -16,7 +18,9 @@ mod stored;
 
 pub use drain::Drained;
 pub use merging::MERGE_AFTER;
+pub use parked::{Unparked, WaitsFor};
 pub use resume::Resumed;
+pub use running::RunningTurn;
 pub use seats::Seat;
 pub use start::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
 
@@ -24,9 +28,8 @@ use crate::error::ApiError;
 use crate::principal::Principal;
 use crate::telemetry::{CallHistory, Resumed as CameBack, Telemetry};
 use crate::viewer::{From, Viewer, Watchdog};
-use running::Running;
+use admission::Turns;
 use seats::Seats;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -47,7 +50,7 @@ struct Inner {
     log: Arc<dyn Log>,
     catalog: Arc<dyn Catalog>,
     limits: ServerLimits,
-    running: Mutex<HashMap<TurnId, Running>>,
+    turns: Mutex<Turns>,
     seats: Seats,
     watchdog: Watchdog,
     telemetry: Measured,
@@ -93,7 +96,7 @@ impl Hub {
             catalog,
             limits,
             merge_after,
-            running: Mutex::default(),
+            turns: Mutex::default(),
             seats: Seats::default(),
             ready: AtomicBool::new(false),
             stopping: CancellationToken::new(),
@@ -109,9 +112,9 @@ impl Hub {
         let _ = self.0.history.set(history);
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<TurnId, Running>> {
-        // Every change is one call on the map.
-        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, Turns> {
+        // Every change is made whole before the lock is let go.
+        self.0.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether all turns that were open when the server started are running again. R: S2
@@ -134,7 +137,7 @@ impl Hub {
     /// # Errors
     /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet.
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<Standing, ApiError> {
-        if let Some(running) = self.running().get(turn).filter(|running| running.user == user) {
+        if let Some(running) = self.running().get(turn).filter(|running| running.begun.user == user) {
             return Ok(Standing::Running(running.control.clone()));
         }
         let row = self.0.catalog.turn(user, turn.as_str()).await?;
@@ -158,7 +161,7 @@ impl Hub {
         let control = self
             .running()
             .get(turn)
-            .filter(|running| running.user == user)
+            .filter(|running| running.begun.user == user)
             .map(|running| running.control.clone());
         if control.is_none() && inner.catalog.turn(user, turn.as_str()).await?.is_none() {
             return Err(ApiError::not_found("turn", turn.as_str()));

@@ -1,15 +1,16 @@
 //! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready. R: S2, S3
 
 use super::history::NoHistory;
-use super::{Hub, OnDisconnect, stored};
+use super::running::{Begun, model_of};
+use super::{Hub, OnDisconnect, WaitsFor, stored};
 use crate::turn_log;
 use futures_util::StreamExt;
 use futures_util::stream;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use throughline::{Accepted, HistoryOf};
-use throughline_engine::{REQUESTER, TurnId};
+use throughline::{Accepted, Event, HistoryOf};
+use throughline_engine::{REQUESTER, Seq, TurnId};
 use throughline_store::StoreError;
 use throughline_store::catalog::OpenTurn;
 
@@ -69,8 +70,8 @@ impl Hub {
         });
     }
 
-    /// Whether it has handed calls to whoever asked for it, who answers them with another request.
-    async fn waits_for_its_requester(&self, turn: &TurnId) -> bool {
+    /// The last event of a turn that has handed calls to whoever asked for it, who answers them with another request.
+    async fn waits_for_its_requester(&self, turn: &TurnId) -> Option<Seq> {
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let mut handed_over = HashSet::new();
         for event in &events {
@@ -81,13 +82,21 @@ impl Hub {
                 _ => {}
             }
         }
-        !handed_over.is_empty()
+        let last = events.last().and_then(|event| event["seq"].as_u64());
+        last.filter(|_| !handed_over.is_empty()).map(Seq)
+    }
+
+    /// When a turn began, by its first event; now, if there is none yet. In milliseconds since 1970.
+    async fn began_at(&self, turn: &TurnId) -> i64 {
+        let first = self.0.log.read(turn.as_str(), 0, 1).await.unwrap_or_default();
+        let first = first.first().and_then(|record| Event::of_kind(&record.kind, &record.payload).ok());
+        first.map_or_else(|| jiff::Timestamp::now().as_millisecond(), |event| event.timestamp)
     }
 
     async fn resume(&self, open: OpenTurn) -> Became {
         let OpenTurn { id, user, conversation_id, stored } = open;
         let turn_id = TurnId::new(id.as_str());
-        let (stored, unseen) = match stored::read(&stored) {
+        let (stored, promised) = match stored::read(&stored) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(turn_id = id, %error, "a turn that was running cannot be read: it counts as interrupted");
@@ -117,18 +126,31 @@ impl Hub {
                 }
             },
         };
+        let begun = Begun {
+            user: user.clone(),
+            counted_as: promised.counted_as,
+            conversation_id: conversation_id.clone(),
+            agent: stored.setup.agent.clone(),
+            model: model_of(&stored),
+            started_at: self.began_at(&turn_id).await,
+            on_disconnect: OnDisconnect::Continue,
+        };
         let (hooks, ends) = self.hooks(&user, conversation_id);
         match self.0.app.resume(stored, history, hooks).await {
             Ok(turn) => {
-                let unseen = match unseen {
-                    OnDisconnect::Cancel if !self.waits_for_its_requester(&turn_id).await => {
-                        OnDisconnect::Cancel
-                    }
-                    _ => OnDisconnect::Continue,
+                let waits = match promised.after_restart {
+                    OnDisconnect::Cancel => self.waits_for_its_requester(&turn_id).await,
+                    OnDisconnect::Continue => None,
                 };
-                let control = self.take_in(&user, None, turn, unseen, ends);
+                let unseen = match waits {
+                    Some(_) => OnDisconnect::Continue,
+                    None => promised.after_restart,
+                };
+                let control = self.take_in(Begun { on_disconnect: unseen, ..begun }, None, turn, ends);
                 self.say_again(&user, &turn_id, &control).await;
-                if unseen == OnDisconnect::Cancel {
+                if let Some(after) = waits {
+                    self.park(&turn_id, after, WaitsFor::ToolResults);
+                } else if unseen == OnDisconnect::Cancel {
                     self.cancel_if_nobody_comes(turn_id);
                 }
                 Became::Resumed

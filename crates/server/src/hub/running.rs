@@ -1,12 +1,14 @@
 //! One running turn, from its first event until everything about it is kept.
 
+use super::admission::Admission;
+use super::parked::{Parked, WaitsFor};
 use super::{Behind, Hub, NewTurn, OnDisconnect, Thread};
 use crate::pace;
 use crate::principal::Principal;
 use serde_json::Value;
 use std::pin::Pin;
 use throughline::config::Mode;
-use throughline::{Turn, TurnControl, TurnEnded, TurnHooks, TurnRequest, TurnStatus};
+use throughline::{StoredTurn, Turn, TurnControl, TurnEnded, TurnHooks, TurnRequest, TurnStatus};
 use throughline_engine::{QueuedMessage, Remembered, TurnId};
 use throughline_store::StoreError;
 use throughline_store::catalog::{NewRemembered, Pace, Parent, TurnEnd};
@@ -14,19 +16,54 @@ use throughline_wire::UserPart;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+/// A turn that has begun, before it is among those that run.
+#[derive(Clone, Debug)]
+pub(super) struct Begun {
+    pub user: String,
+    /// Whose limit it counts against; `None` = nobody's: an earlier release began it.
+    pub counted_as: Option<String>,
+    pub conversation_id: Option<String>,
+    pub agent: String,
+    pub model: Option<String>,
+    /// In milliseconds since 1970.
+    pub started_at: i64,
+    pub on_disconnect: OnDisconnect,
+}
+
 /// A turn that runs here.
 pub(super) struct Running {
-    pub user: String,
-    /// Whose limit it counts against; `None` = nobody's: it was running when the server started.
-    pub counted_as: Option<String>,
+    pub begun: Begun,
     pub control: TurnControl,
-    pub on_disconnect: OnDisconnect,
+    /// Since when, and for what, it waits for its requester alone; `None` = it runs.
+    pub parked: Option<Parked>,
     /// Whether something was said to it that is kept until its end.
     pub spoken_to: SpokenTo,
     /// Those that look at it now.
     pub viewers: u32,
     /// Cancelled when the catalog has its end: whoever begins the next turn finds what this one adds.
     pub settled: CancellationToken,
+}
+
+/// A turn that runs here, as its user sees it in the list of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningTurn {
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// The conversation that it belongs to, if any.
+    pub conversation_id: Option<String>,
+    /// Who answers.
+    pub agent: String,
+    /// With which model.
+    pub model: Option<String>,
+    /// In milliseconds since 1970.
+    pub started_at: i64,
+    /// What it waits for and since when, in milliseconds since 1970; `None` = it runs.
+    pub parked: Option<(WaitsFor, i64)>,
+}
+
+/// The model that a turn begins with.
+pub(super) fn model_of(turn: &StoredTurn) -> Option<String> {
+    turn.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model))
 }
 
 /// Whether somebody has said something to a turn in the middle of it.
@@ -96,28 +133,45 @@ impl Hub {
         Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row.answer).ok()).collect())
     }
 
-    /// Takes a turn in that has begun.
+    /// Turns of this user that run here, or are parked here; the oldest first.
+    pub fn turns_of(&self, user: &str) -> Vec<RunningTurn> {
+        let turns = self.running();
+        let own = turns.iter().filter(|(_, running)| running.begun.user == user);
+        let mut own: Vec<RunningTurn> = own
+            .map(|(id, running)| RunningTurn {
+                turn_id: id.clone(),
+                conversation_id: running.begun.conversation_id.clone(),
+                agent: running.begun.agent.clone(),
+                model: running.begun.model.clone(),
+                started_at: running.begun.started_at,
+                parked: running.parked.as_ref().map(|parked| (parked.waits_for, parked.since)),
+            })
+            .collect();
+        drop(turns);
+        own.sort_by(|a, b| (a.started_at, a.turn_id.as_str()).cmp(&(b.started_at, b.turn_id.as_str())));
+        own
+    }
+
+    /// Takes a turn in that has begun, in the place that was kept for it.
     pub(super) fn take_in(
         &self,
-        user: &str,
-        counted_as: Option<String>,
+        begun: Begun,
+        admission: Option<&mut Admission>,
         turn: Turn,
-        on_disconnect: OnDisconnect,
         ends: Ends,
     ) -> TurnControl {
-        let id = turn.id().clone();
+        let (id, user) = (turn.id().clone(), begun.user.clone());
         let (control, settled) = (turn.detach(), CancellationToken::new());
         let running = Running {
-            user: user.to_owned(),
-            counted_as,
+            begun,
             control: control.clone(),
-            on_disconnect,
+            parked: None,
             spoken_to: SpokenTo::No,
             viewers: 0,
             settled: settled.clone(),
         };
-        self.running().insert(id.clone(), running);
-        let (hub, user, said_last) = (self.clone(), user.to_owned(), control.clone());
+        self.running().take_in(id.clone(), running, admission);
+        let (hub, said_last) = (self.clone(), control.clone());
         self.0.tasks.spawn(async move {
             // Whatever happens, whoever waits for this goes on.
             let _settled = settled.drop_guard();

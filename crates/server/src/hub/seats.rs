@@ -75,7 +75,7 @@ impl Drop for Seat {
         running.viewers = running.viewers.saturating_sub(1);
         // Viewers that are closed because the server stops have not left of their own will.
         let unseen = running.viewers == 0 && !self.hub.0.handed_over.is_cancelled();
-        if !unseen || running.on_disconnect == OnDisconnect::Continue {
+        if !unseen || running.begun.on_disconnect == OnDisconnect::Continue {
             return;
         }
         let control = running.control.clone();

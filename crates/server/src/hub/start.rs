@@ -1,8 +1,11 @@
 //! From a request to a running turn: the row first, then the turn, and the answer only when its first event is durable.
 //! R: S2, E2
 
+use super::admission::Admission;
 use super::history::NoHistory;
-use super::{Hub, Standing, stored};
+use super::running::{Begun, model_of};
+use super::stored::{self, Promised};
+use super::{Hub, Standing};
 use crate::error::ApiError;
 use crate::own_agents;
 use crate::principal::Principal;
@@ -129,12 +132,13 @@ impl Hub {
                 _ => {}
             }
         }
-        self.one_more(principal.counted_as())?;
+        // Before anything is waited for, and given back on every way out of here but a turn that runs.
+        let mut admission = self.admit(principal.counted_as())?;
         inner.log.takes_new_turns()?;
-        match self.try_start(principal, new.clone(), now).await? {
+        match self.try_start(principal, new.clone(), now, &mut admission).await? {
             Tried::Started(started) => Ok(started),
             Tried::Busy(turn) if self.settles(user, &turn).await => {
-                match self.try_start(principal, new, now).await? {
+                match self.try_start(principal, new, now, &mut admission).await? {
                     Tried::Started(started) => Ok(started),
                     Tried::Busy(turn) => Err(busy(&turn)),
                 }
@@ -143,19 +147,13 @@ impl Hub {
         }
     }
 
-    fn one_more(&self, who: &str) -> Result<(), ApiError> {
-        let max = self.0.limits.turns_per_key_max;
-        let running =
-            self.running().values().filter(|running| running.counted_as.as_deref() == Some(who)).count();
-        match running < max as usize {
-            true => Ok(()),
-            false => Err(ApiError::too_many("too_many_turns", format!("{max} turns are running already"), 5)
-                .param("turns_per_key_max")
-                .remedy("wait for one of them, or cancel it")),
-        }
-    }
-
-    async fn try_start(&self, principal: &Principal, new: NewTurn, now: i64) -> Result<Tried, ApiError> {
+    async fn try_start(
+        &self,
+        principal: &Principal,
+        new: NewTurn,
+        now: i64,
+        admission: &mut Admission,
+    ) -> Result<Tried, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
         let NewTurn { mut request, thread, files, idempotency, on_disconnect, after_restart } = new;
         let (place, parent) = match thread {
@@ -199,15 +197,28 @@ impl Hub {
         own_agents::load(&inner.app, &*inner.catalog, user).await?;
         let prepared = inner.app.prepare(request).await?;
         let turn = prepared.stored();
+        let counted_as = Some(principal.counted_as().to_owned());
+        let promised = Promised {
+            after_restart: after_restart.unwrap_or(on_disconnect),
+            counted_as: counted_as.clone(),
+        };
+        let begun = Begun {
+            user: user.to_owned(),
+            counted_as,
+            conversation_id: conversation_id.clone(),
+            agent: turn.setup.agent.clone(),
+            model: model_of(turn),
+            started_at: now,
+            on_disconnect,
+        };
         let row = NewRow {
             id: prepared.turn_id().as_str().to_owned(),
             message_id: prepared.message_id().as_str().to_owned(),
             place,
             idempotency,
-            stored: stored::write(turn, after_restart.unwrap_or(on_disconnect))
-                .map_err(ApiError::internal)?,
-            agent: turn.setup.agent.clone(),
-            model: turn.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model)),
+            stored: stored::write(turn, &promised).map_err(ApiError::internal)?,
+            agent: begun.agent.clone(),
+            model: begun.model.clone(),
             mode: Some(turn.setup.mode.clone()),
             input_text: text_of(&turn.start.input),
             files: files.into_iter().chain(prepared.files()).collect(),
@@ -239,7 +250,7 @@ impl Hub {
         };
         // The row was not worth an fsync of its own: the first event makes both durable, and whoever asked is told then.
         let logged = turn.next().await.is_some();
-        self.take_in(user, Some(principal.counted_as().to_owned()), turn, on_disconnect, ends);
+        self.take_in(begun, Some(admission), turn, ends);
         if !logged {
             return Err(ApiError::unavailable("store_unavailable", "the turn could not be logged", 5));
         }

@@ -8,26 +8,29 @@ use throughline::StoredTurn;
 struct Written<'a> {
     #[serde(flatten)]
     turn: &'a StoredTurn,
-    #[serde(skip_serializing_if = "goes_on")]
-    after_restart: OnDisconnect,
+    #[serde(flatten)]
+    promised: &'a Promised,
 }
 
-#[derive(Deserialize)]
-struct Promised {
-    #[serde(default)]
-    after_restart: OnDisconnect,
+/// What the server has promised about a turn, besides what the library knows of it.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Promised {
+    /// What happens after a restart if no viewer comes back.
+    #[serde(default, skip_serializing_if = "goes_on")]
+    pub after_restart: OnDisconnect,
+    /// Whose limit it counts against; absent: nobody's, as in what earlier releases wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_as: Option<String>,
 }
 
-/// As JSON, with what happens after a restart to a turn whose viewers do not come back.
-pub(super) fn write(turn: &StoredTurn, after_restart: OnDisconnect) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&Written { turn, after_restart })
+/// Both as JSON.
+pub(super) fn write(turn: &StoredTurn, promised: &Promised) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&Written { turn, promised })
 }
 
-/// The turn, and what happens to it if nobody comes back to it.
-pub(super) fn read(stored: &str) -> Result<(StoredTurn, OnDisconnect), serde_json::Error> {
-    let turn = serde_json::from_str(stored)?;
-    let Promised { after_restart } = serde_json::from_str(stored)?;
-    Ok((turn, after_restart))
+/// Both again.
+pub(super) fn read(stored: &str) -> Result<(StoredTurn, Promised), serde_json::Error> {
+    Ok((serde_json::from_str(stored)?, serde_json::from_str(stored)?))
 }
 
 fn goes_on(after: &OnDisconnect) -> bool {

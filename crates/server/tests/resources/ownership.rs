@@ -224,6 +224,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
                 ),
             ]),
         ),
+        ("GET", "/v1/turns", Own),
         ("GET", "/v1/turns/{turn_id}", plain("/v1/turns/{turn_id}")),
         (
             "GET",
@@ -337,6 +338,7 @@ async fn what_is_another_users_is_not_there() {
         "/v1/search?q=Paris",
         "/v1/search?q=canary",
         "/v1/remembered",
+        "/v1/turns",
     ] {
         let (status, said) = ask_as("eve", &adas.server, Method::GET, list, None).await;
         assert_eq!((status, &said["items"]), (200, &json!([])), "{list}");

@@ -156,6 +156,10 @@ pub struct ServerLimits {
     pub turns_per_minute_max: u32,
     /// Running turns of a key. Default 8.
     pub turns_per_key_max: u32,
+    /// Turns of a key that wait for nobody but their requester, who goes on with them by another request. They run nothing
+    /// and do not count as running; over the limit the oldest is ended. Default 64: many conversations at once, and few
+    /// megabytes.
+    pub parked_turns_per_key_max: u32,
     /// Streams and WebSockets of a key. Default 64.
     pub streams_per_key_max: u32,
     /// How far a viewer that has taken nothing for a second may be behind before its connection is cut, in bytes; it
@@ -195,6 +199,7 @@ impl Default for ServerLimits {
             history_bytes_max: 2 << 20,
             turns_per_minute_max: 60,
             turns_per_key_max: 8,
+            parked_turns_per_key_max: 64,
             streams_per_key_max: 64,
             behind_bytes_max: 1 << 20,
             behind_ms_max: 10_000,
@@ -211,7 +216,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 23] {
+    fn all(&self) -> [(&'static str, u64); 24] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -226,6 +231,7 @@ impl ServerLimits {
             ("history_bytes_max", self.history_bytes_max.into()),
             ("turns_per_minute_max", self.turns_per_minute_max.into()),
             ("turns_per_key_max", self.turns_per_key_max.into()),
+            ("parked_turns_per_key_max", self.parked_turns_per_key_max.into()),
             ("streams_per_key_max", self.streams_per_key_max.into()),
             ("behind_bytes_max", self.behind_bytes_max),
             ("behind_ms_max", self.behind_ms_max),

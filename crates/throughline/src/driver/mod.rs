@@ -86,7 +86,10 @@ pub(crate) enum Command {
         by: String,
         reply: oneshot::Sender<Decided>,
     },
-    Cancel,
+    Cancel {
+        /// `None` = the user wants it.
+        why: Option<String>,
+    },
     CancelCall {
         call: CallId,
         reply: oneshot::Sender<CallCancelled>,

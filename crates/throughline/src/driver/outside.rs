@@ -63,7 +63,8 @@ impl Driver {
                 }
             }
             Command::Decide { question, answer, by, reply } => self.decide(question, answer, by, reply),
-            Command::Cancel => self.feed(Input::Cancel),
+            Command::Cancel { why: None } => self.feed(Input::Cancel),
+            Command::Cancel { why: Some(why) } => self.feed(Input::CancelBecause { why }),
             Command::CancelCall { call, reply } => {
                 let cancelled = match self.machine.is_closed(&call) {
                     None => CallCancelled::Unknown,

@@ -1,7 +1,7 @@
 //! One answer on its way to the client: a viewer of the turn, its projection, and the rule that a turn ends with its client.
 
 use crate::error::ApiError;
-use crate::hub::{Hub, Standing};
+use crate::hub::{Hub, Standing, WaitsFor};
 use crate::kept_media::KeptMedia;
 use crate::net::Cut;
 use crate::principal::Principal;
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use std::io;
 use std::sync::Arc;
 use throughline::Event;
-use throughline_engine::{BlockStart, EventKind, TurnId};
+use throughline_engine::{BlockStart, EventKind, Seq, TurnId};
 use throughline_store::Record;
 
 /// Names the turn, for whoever wants to look at it through the own API.
@@ -126,6 +126,18 @@ impl Answer {
         }
     }
 
+    /// Once the answer has ended, with this event, the turn is its own: it is over, or waits for the next request.
+    fn let_go_if_ended(&mut self, seq: Seq) {
+        match self.projection.ended() {
+            Some(Ended::TurnIsOver) => self.life_line.let_go(),
+            Some(Ended::CallsHandedOver) => {
+                self.life_line.let_go();
+                self.life_line.hub.park(self.viewer.turn(), seq, WaitsFor::ToolResults);
+            }
+            _ => {}
+        }
+    }
+
     async fn next(&mut self) -> io::Result<Next> {
         match self.viewer.next().await.map_err(io::Error::other)? {
             Some(Viewed::Records(records)) => {
@@ -135,10 +147,11 @@ impl Answer {
                     if let EventKind::BlockStart(BlockStart::Image(media)) = &mut event.kind {
                         self.media.bring_in(&self.life_line.user, media).await;
                     }
+                    let ended_before = self.projection.ended();
                     pieces.extend(self.projection.push(&event));
-                }
-                if let Some(Ended::TurnIsOver | Ended::CallsHandedOver) = self.projection.ended() {
-                    self.life_line.let_go();
+                    if ended_before.is_none() {
+                        self.let_go_if_ended(event.seq);
+                    }
                 }
                 Ok(Next::Pieces(pieces))
             }

@@ -5,7 +5,7 @@
 
 use super::answer::event_of;
 use crate::error::ApiError;
-use crate::hub::Standing;
+use crate::hub::{Standing, Unparked};
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::chat_completions::request::ChatRequest;
@@ -92,6 +92,9 @@ pub(super) async fn waiting_turn(
     }
     let answers: Vec<_> =
         wanted.into_iter().filter_map(|call| answers.remove(&call).map(|text| (call, text))).collect();
+    if state.hub.unpark(&principal.user, turn)? == Unparked::Gone {
+        return Ok(None);
+    }
     seen.go_on();
     *projection = seen;
     let then = request.talk.input.clone();

@@ -1,0 +1,62 @@
+//! The turns of a user that run now, or wait for whoever asked for them: what counts against the limits of its keys.
+
+use crate::api::page::Listed;
+use crate::error::{ApiError, ErrorBody};
+use crate::hub::{RunningTurn, WaitsFor};
+use crate::principal::{Principal, Scope};
+use crate::state::AppState;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A turn that has not ended.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct OpenTurnInfo {
+    /// Which turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it.
+    pub turn_id: String,
+    /// The conversation that it belongs to; absent = none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// Who answers.
+    pub agent: String,
+    /// `upstream/model` that it began with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Milliseconds since 1970.
+    pub started_at: i64,
+    /// Absent: it runs. Otherwise it is parked until its requester sends this with another request; it does not count against
+    /// `turns_per_key_max`, and the oldest over `parked_turns_per_key_max` is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitsFor>,
+    /// Since when it is parked, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked_at: Option<i64>,
+}
+
+impl From<RunningTurn> for OpenTurnInfo {
+    fn from(turn: RunningTurn) -> Self {
+        Self {
+            turn_id: turn.turn_id.as_str().to_owned(),
+            conversation_id: turn.conversation_id,
+            agent: turn.agent,
+            model: turn.model,
+            started_at: turn.started_at,
+            waits_for: turn.parked.map(|(waits_for, _)| waits_for),
+            parked_at: turn.parked.map(|(_, since)| since),
+        }
+    }
+}
+
+/// List the turns that run on this server or are parked here. The list is whole; the oldest is first.
+#[utoipa::path(get, path = "/v1/turns", tag = "turns", responses(
+    (status = 200, description = "All that have not ended", body = Listed<OpenTurnInfo>),
+    (status = 403, description = "The key may not", body = ErrorBody),
+))]
+pub async fn list(
+    State(state): State<AppState>,
+    principal: Principal,
+) -> Result<axum::Json<Listed<OpenTurnInfo>>, ApiError> {
+    principal.need(Scope::Chat)?;
+    let turns = state.hub.turns_of(&principal.user);
+    Ok(axum::Json(Listed::whole(turns.into_iter().map(OpenTurnInfo::from).collect())))
+}
