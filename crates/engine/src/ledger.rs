@@ -5,11 +5,12 @@
 //! start made of them ("ran, not used").
 
 use crate::record::{CallRecord, CallState, Record, StepEnd};
-use crate::setup::{TurnSetup, TurnStart};
+use crate::setup::{OfferedTool, Runs, TurnSetup, TurnStart};
 use throughline_wire::{Call, ClosedStep, Message, ModelRequest, Outcome, ToolChoice, UserPart};
 
 /// The next model call; `None` while a call has no outcome.
 pub(crate) fn request(record: &Record, setup: &TurnSetup, start: &TurnStart) -> Option<ModelRequest> {
+    let choice = choice(record, setup);
     let mut messages = setup.history.clone();
     messages.extend(turn(record, start)?);
     Some(ModelRequest {
@@ -20,12 +21,35 @@ pub(crate) fn request(record: &Record, setup: &TurnSetup, start: &TurnStart) -> 
             .unwrap_or_default(),
         instructions: setup.instructions.clone(),
         messages,
-        tools: setup.tools.iter().map(|tool| tool.definition.clone()).collect(),
-        tool_choice: match record.tools_off_after {
-            None => ToolChoice::Auto,
-            Some(_) => ToolChoice::None,
-        },
+        tools: offered(&choice, setup).map(|tool| tool.definition.clone()).collect(),
+        tool_choice: choice,
         settings: setup.settings.clone(),
+    })
+}
+
+/// Whether the step that is current may or must call. What the request forces holds until one step is committed: one that
+/// was lost with its process is asked for again.
+pub(crate) fn choice(record: &Record, setup: &TurnSetup) -> ToolChoice {
+    let first = record.steps.iter().all(|step| step.end != StepEnd::Committed);
+    match record.tools_off_after {
+        Some(_) => ToolChoice::None,
+        None if first => setup.tool_choice.clone(),
+        None => ToolChoice::Auto,
+    }
+}
+
+/// The tools that a step of this choice is offered, in stable order.
+pub(crate) fn offered<'s>(
+    choice: &'s ToolChoice,
+    setup: &'s TurnSetup,
+) -> impl Iterator<Item = &'s OfferedTool> {
+    // Whoever forces a call means one of the tools that it has brought along.
+    let brought = setup.tools.iter().any(|tool| tool.runs == Runs::Requester);
+    setup.tools.iter().filter(move |tool| match choice {
+        // History needs them.
+        ToolChoice::Auto | ToolChoice::None => true,
+        ToolChoice::Required => !brought || tool.runs == Runs::Requester,
+        ToolChoice::Tool(name) => tool.wire_name == *name,
     })
 }
 

@@ -4,7 +4,7 @@ use crate::guard::LoopGuard;
 use crate::id::{ConversationId, MessageId, TurnId};
 use crate::policy::{Policy, Remembered};
 use serde::{Deserialize, Serialize};
-use throughline_wire::{Message, Settings, ToolDefinition, ToolName, UserPart, WireName};
+use throughline_wire::{Message, Settings, ToolChoice, ToolDefinition, ToolName, UserPart, WireName};
 
 /// Who answers, with what, under which rules. The same for the whole turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,10 @@ pub struct TurnSetup {
     pub mode: String,
     /// Tools offered, in stable order.
     pub tools: Vec<OfferedTool>,
+    /// Whether a call must be made in the first step, and of which tool. Afterwards the model decides: a call that is
+    /// forced in every step never ends. If there are tools of [`Runs::Requester`], that step is offered no others.
+    #[serde(skip_serializing_if = "ToolChoice::is_auto")]
+    pub tool_choice: ToolChoice,
     /// Sampling of every request.
     pub settings: Settings,
     /// Bounds.

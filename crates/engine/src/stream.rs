@@ -14,7 +14,7 @@ use crate::wording;
 use std::borrow::Cow;
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, Hosted, NotStarted, Outcome, Output, Problem,
-    ProblemKind, RawArguments, Slot, StepEvent, ToolName, UpstreamCallId, WireName,
+    ProblemKind, RawArguments, Slot, StepEvent, ToolChoice, ToolName, UpstreamCallId, WireName,
 };
 
 impl Machine<'_> {
@@ -30,9 +30,9 @@ impl Machine<'_> {
 
     fn call_model(&mut self, step: u32, attempt: u32, upstream: usize) {
         let Some(choice) = self.setup.upstreams.get(upstream) else { return };
-        let tools_offered = match self.record.tools_off_after {
-            None => self.setup.tools.iter().map(|tool| tool.name.clone()).collect(),
-            Some(_) => Vec::new(),
+        let tools_offered = match ledger::choice(self.record, self.setup) {
+            ToolChoice::None => Vec::new(),
+            choice => ledger::offered(&choice, self.setup).map(|tool| tool.name.clone()).collect(),
         };
         let start = EventKind::StepStart {
             upstream: choice.name.clone(),

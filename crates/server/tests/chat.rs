@@ -148,10 +148,8 @@ async fn an_error_is_said_as_clients_understand_it() {
 #[tokio::test]
 async fn what_is_wrong_is_said_before_the_first_byte() {
     let server = serve(Queue::new([])).await;
-    let clock = json!([{"type": "function", "function": {"name": "weather_today"}}]);
     for (more, code, param) in [
         (json!({"n": 2}), "unsupported", "n"),
-        (json!({"tools": clock}), "tool_name_taken", "tools"),
         (
             json!({"messages": [{"role": "tool", "tool_call_id": "x", "content": ""}]}),
             "orphan_result",

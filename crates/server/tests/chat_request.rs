@@ -1,7 +1,8 @@
 //! Requests for chat completions as they come from clients: what is understood, and what is refused by which name. // R: E2, T12
 
 use serde_json::{Value, json};
-use throughline::wire::{Dialect, Media, Message, Outcome, UserPart};
+use throughline::tools::Toggle;
+use throughline::wire::{Dialect, Media, Message, Outcome, ToolChoice, UserPart};
 use throughline_server::surface::chat_completions::Refusal;
 use throughline_server::surface::chat_completions::request::{
     ApprovalWish, ChatRequest, Delivery, UploadedFile, files_wanted,
@@ -182,7 +183,19 @@ fn what_cannot_be_done_is_refused_by_name() {
         (json!({"tools": [{"type": "custom", "custom": {"name": "x"}}]}), "unsupported", "tools[0].type"),
         (json!({"tools": [tool("a b")]}), "invalid_request", "tools[0].function.name"),
         (json!({"tools": [tool("a"), tool("a")]}), "invalid_request", "tools"),
-        (json!({"tools": [tool("a")], "tool_choice": "required"}), "unsupported", "tool_choice"),
+        (json!({"tool_choice": "required"}), "invalid_request", "tool_choice"),
+        (json!({"tools": [tool("a")], "tool_choice": "maybe"}), "invalid_request", "tool_choice"),
+        (
+            json!({"tools": [tool("a")], "tool_choice": {"type": "function", "function": {"name": "b"}}}),
+            "invalid_request",
+            "tool_choice.function.name",
+        ),
+        (
+            json!({"tools": [tool("a")], "tool_choice": {"type": "custom", "custom": {"name": "a"}}}),
+            "unsupported",
+            "tool_choice.type",
+        ),
+        (json!({"throughline": {"tools": "off"}}), "invalid_request", "throughline.tools"),
         (json!({"response_format": {"type": "grammar"}}), "unsupported", "response_format.type"),
         (json!({"throughline": {"render": "blink"}}), "invalid_request", "throughline.render"),
         (json!({"throughline": {"approval": "maybe"}}), "invalid_request", "throughline.approval"),
@@ -203,7 +216,43 @@ fn tools_of_the_client_are_offered_unless_it_says_none() {
         (request.tools[0].name.as_str(), &request.tools[0].parameters),
         ("clock", &json!({"type": "object"}))
     );
-    assert_eq!(understood(json!({"tools": tools, "tool_choice": "none"})).tools, []);
+    let none = understood(json!({"tools": tools, "tool_choice": "none"}));
+    assert_eq!((none.tools.as_slice(), none.server_tools), ([].as_slice(), Toggle::Off));
+    let off = understood(json!({"tools": tools, "throughline": {"tools": false}}));
+    assert_eq!((off.tools.len(), off.server_tools), (1, Toggle::Off));
+}
+
+/// As frameworks send them: with and without a type, and in the form of either API.
+#[test]
+fn a_choice_is_understood_in_every_form_in_which_it_comes() {
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+    let named = ToolChoice::Tool("b".into());
+    let allowed =
+        |mode: &str| json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [tool("b")]}});
+    let all = &["a", "b"][..];
+    for (choice, expected, tools, server_tools) in [
+        (json!("auto"), ToolChoice::Auto, all, Toggle::On),
+        (json!("required"), ToolChoice::Required, all, Toggle::On),
+        (tool("b"), named.clone(), all, Toggle::On),
+        (json!({"function": {"name": "b"}}), named.clone(), all, Toggle::On),
+        (json!({"type": "function", "name": "b"}), named, all, Toggle::On),
+        (allowed("auto"), ToolChoice::Auto, &["b"], Toggle::Off),
+        (allowed("required"), ToolChoice::Required, &["b"], Toggle::Off),
+        (
+            json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "b"}]}),
+            ToolChoice::Auto,
+            &["b"],
+            Toggle::Off,
+        ),
+    ] {
+        let request = understood(json!({"tools": [tool("a"), tool("b")], "tool_choice": choice}));
+        let names: Vec<_> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(
+            (request.tool_choice, names.as_slice(), request.server_tools),
+            (expected, tools, server_tools),
+            "{choice}"
+        );
+    }
 }
 
 /// What is asked for, in the words of each upstream.

@@ -28,8 +28,8 @@ use throughline_engine::{ClientAnswer, ConversationId, Remembered, Scope, TurnId
 use throughline_store::Log;
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::Surroundings;
-use throughline_tools::{Executor, Registry, Source, SourceFault, Toolbox};
-use throughline_wire::{CallId, Message};
+use throughline_tools::{Executor, Registry, Source, SourceFault, Toggle, Toolbox};
+use throughline_wire::{CallId, Message, ToolChoice};
 use tokio::sync::OnceCell;
 
 /// How long the first turn waits for sources of tools that have said nothing yet, unless `[tools] wait_ms` says otherwise.
@@ -148,11 +148,28 @@ pub struct TurnRequest {
     /// [`Throughline::answer_client_call`], at most `own_tool_ms_max`. What they leave open of effect and time does not
     /// matter: they run where they were declared.
     pub own_tools: Vec<ClientTool>,
+    /// Whether the model may or must call tools. A call is forced in the first step only, and of `own_tools` if there are
+    /// any; [`ToolChoice::None`] holds for the whole turn, and no tool is offered in it.
+    pub tool_choice: ToolChoice,
+    /// Whether the agent's tools are offered beside `own_tools`; its own switches hold besides.
+    pub tools: Toggle,
+    /// Who speaks.
+    pub persona: Persona,
     /// Whether the raw bytes of the upstreams are given to the [`Observer`].
     pub keep_raw: KeepRaw,
     /// The span of whoever asks, as W3C Trace Context writes it (`traceparent`): kept with the turn and told to the
     /// [`Observer`], and of no other effect. R: O1
     pub trace_parent: Option<String>,
+}
+
+/// Who speaks in a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Persona {
+    /// The agent: with its prompt, its tools and its sampling.
+    #[default]
+    Agent,
+    /// The model alone, without any of them.
+    BareModel,
 }
 
 impl Throughline {

@@ -1,7 +1,8 @@
 //! From a request to a running turn: everything is decided first ([`Throughline::prepare`]), then it happens
 //! ([`Throughline::begin`]). Going on with a turn of another process ([`Throughline::resume`]) is the second half alone.
 
-use crate::app::{Throughline, TurnRequest};
+use crate::agent::Agent;
+use crate::app::{Persona, Throughline, TurnRequest};
 use crate::calling;
 use crate::clients::{self, Offers};
 use crate::clock::Clock;
@@ -15,12 +16,13 @@ use crate::said::Mailbox;
 use crate::stored::{HistoryOf, Prepared, STORED_TURN, StoredTurn};
 use crate::turn::{Turn, TurnControl};
 use crate::upstream::UpstreamClient;
+use std::borrow::Cow;
 use std::sync::Arc;
 use throughline_engine::{MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart, UpstreamChoice};
 use throughline_store::{Claim, Tail};
 use throughline_tools::{Registry, TOOL_TIMEOUT_DEFAULT, Toggle};
 use throughline_wire::text::TextProtocol;
-use throughline_wire::{Message, Settings, ToolName};
+use throughline_wire::{Message, Settings, ToolChoice, ToolName, WireName};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -40,6 +42,7 @@ impl Throughline {
         let models = plan.models(agent, request.model.as_deref())?;
         let upstreams = plan.clients(&models)?;
         let registry = inner.clients.registry(&inner.toolbox.registry(), &request.user);
+        let agent = &*as_requested(agent, &request, &registry);
         let mode = request.mode.unwrap_or(agent.mode);
         let offer = offer::offer(offer::Asked {
             user: &plan.user,
@@ -55,10 +58,22 @@ impl Throughline {
             TurnLimits { iterations_max: agent.tool_call.max_iterations, ..agent.limits.over(plan.limits) };
         let mut tools =
             offered(&offer, &registry, agent, |name| inner.clients.client_of(name, &request.user));
-        let own = clients::own_tools(request.own_tools, &tools, &registry, limits.own_tool_ms_max)?;
+        let own_tools = match request.tool_choice {
+            ToolChoice::None => Vec::new(),
+            _ => request.own_tools,
+        };
+        let own = clients::own_tools(own_tools, &tools, &registry, limits.own_tool_ms_max)?;
         let (own, mut remarks) = calling::can_be_called(own, offer.protocol);
         let instructions = instructions(&offer, request.instructions, &own, !tools.is_empty());
         tools.extend(own);
+        let tool_choice = match request.tool_choice {
+            ToolChoice::None => ToolChoice::Auto,
+            ToolChoice::Tool(name) if !tools.iter().any(|tool| tool.wire_name == name) => {
+                remarks.push(calling::choice_not_offered(&name));
+                ToolChoice::Auto
+            }
+            choice => choice,
+        };
         let mut remembered = self.always_holds(request.user.as_deref()).await?;
         remembered.extend(request.remembered);
         // Said once, where a conversation begins.
@@ -84,6 +99,7 @@ impl Throughline {
             upstreams: models,
             mode: mode.name().to_owned(),
             tools,
+            tool_choice,
             remarks,
             settings: over(request.settings, &agent.settings),
             limits,
@@ -240,6 +256,28 @@ impl Throughline {
     }
 }
 
+/// The agent as far as the request wants it. Of a tool of its own and one of the agent's that have the same name on the wire
+/// the request's is offered: it is the one that whoever asks knows of.
+fn as_requested<'a>(agent: &'a Agent, request: &TurnRequest, registry: &Registry) -> Cow<'a, Agent> {
+    let mut agent = Cow::Borrowed(agent);
+    if request.persona == Persona::BareModel {
+        let bare = agent.to_mut();
+        bare.prompt = None;
+        bare.settings = Settings::default();
+        bare.tool_call.tools = Toggle::Off;
+    }
+    if request.tools == Toggle::Off || request.tool_choice == ToolChoice::None {
+        agent.to_mut().tool_call.tools = Toggle::Off;
+    }
+    for tool in &request.own_tools {
+        if let Some(same) = registry.by_wire_name(&WireName::new(tool.name.as_str())) {
+            let tools = &mut agent.to_mut().tool_call;
+            tools.toggles = std::mem::take(&mut tools.toggles).set(same.spec().name.as_str(), Toggle::Off);
+        }
+    }
+    agent
+}
+
 /// The agent's prompt first, then what the request says, then the request's own tools where they travel as text.
 fn instructions(
     offer: &Offer,
@@ -276,7 +314,7 @@ fn over(request: Settings, agent: &Settings) -> Settings {
 fn offered(
     offer: &Offer,
     registry: &Registry,
-    agent: &crate::Agent,
+    agent: &Agent,
     client_of: impl Fn(&ToolName) -> Option<String>,
 ) -> Vec<OfferedTool> {
     if agent.tool_call.tools == Toggle::Off {

@@ -3,8 +3,8 @@
 use crate::offer::Offer;
 use throughline_engine::{OfferedTool, Remark};
 use throughline_tools::{Found, Verdict, Withheld};
-use throughline_wire::ToolDefinition;
 use throughline_wire::text::{self, TextProtocol};
+use throughline_wire::{ToolDefinition, WireName};
 
 /// The tools of the request that can be called that way, and a remark for each of the others. `auto` is `native`: a refusal
 /// of tools ends in an error that says how to switch, never in a silent downgrade.
@@ -34,6 +34,15 @@ pub(crate) fn left_out(offer: &Offer) -> Vec<Remark> {
         _ => None,
     });
     left_out.collect()
+}
+
+/// A call of a tool was to be forced that is not offered.
+pub(crate) fn choice_not_offered(name: &WireName) -> Remark {
+    Remark {
+        code: "tool_choice_not_offered".to_owned(),
+        what: format!("no call of {name} is forced: it is not offered"),
+        remedy: Some("Name a tool that the request declares and that can be called in this mode.".to_owned()),
+    }
 }
 
 fn not_offered(name: &str, definition: &ToolDefinition, why: &str) -> Remark {

@@ -50,7 +50,7 @@ mod turn;
 mod upstream;
 
 pub use agent::{Agent, CallMode, Confirmation, ToolCall};
-pub use app::{Reloaded, SOURCES_WAIT_MAX, Throughline, TurnRequest};
+pub use app::{Persona, Reloaded, SOURCES_WAIT_MAX, Throughline, TurnRequest};
 pub use approval::{Answer, Approval, ApprovalAsk};
 pub use builder::Builder;
 pub use by_hand::{Consent, HandCall, HandCalled, HandRefused};

@@ -66,6 +66,9 @@ pub struct Profile {
     pub vision: bool,
     /// `tool_choice: "none"` is understood; if not, tools are left out of the last step. Default true.
     pub tool_choice_none: bool,
+    /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
+    /// refusal. Default true.
+    pub tool_choice_required: bool,
     /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
     pub developer_role: bool,
 }
@@ -83,6 +86,7 @@ impl Default for Profile {
             encrypted_reasoning: true,
             vision: true,
             tool_choice_none: true,
+            tool_choice_required: true,
             developer_role: false,
         }
     }

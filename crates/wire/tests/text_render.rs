@@ -183,6 +183,21 @@ fn the_last_step_is_told_in_words() {
     assert_eq!(request.tool_choice, ToolChoice::Auto, "there is nothing to choose from");
 }
 
+// R: T13
+#[test]
+fn a_call_that_is_forced_is_asked_for_in_words() {
+    for (choice, words) in [
+        (ToolChoice::Required, "this reply must call at least one of your tools"),
+        (ToolChoice::Tool("f".into()), "this reply must call the tool `f`"),
+    ] {
+        let asked = ModelRequest { tool_choice: choice, ..request("m", vec![user("Go")]) };
+        let request = render(&asked, &text_calls(ResultRole::User));
+        let [(_, text)] = &texts(&request)[..] else { panic!("{request:#?}") };
+        assert!(text.starts_with(&format!("Go\n\n[Note from the system: {words}")), "{text}");
+        assert_eq!(request.tool_choice, ToolChoice::Auto, "there is no field for it");
+    }
+}
+
 /// It has calls in the provider's own form, and text that is not escaped.
 #[test]
 fn nothing_of_the_provider_goes_back() {

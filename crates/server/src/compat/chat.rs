@@ -28,7 +28,8 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use throughline::{Agent, Approval, ClientTool, TurnRequest};
+use throughline::tools::Toggle;
+use throughline::{Agent, Approval, ClientTool, Persona, TurnRequest};
 use throughline_engine::Confirm;
 use throughline_wire::Settings;
 use utoipa_axum::router::OpenApiRouter;
@@ -112,6 +113,7 @@ fn new_turn(
         Some(conversation_id) => Thread::In { conversation_id, behind: Behind::Leaf },
         None => Thread::Alone,
     };
+    let persona = named.persona();
     let request = TurnRequest {
         input: request.talk.input.into(),
         history: request.talk.history,
@@ -121,6 +123,9 @@ fn new_turn(
         settings,
         approval,
         own_tools: request.tools.into_iter().map(own_tool).collect(),
+        tool_choice: request.tool_choice,
+        tools: request.server_tools,
+        persona,
         ..TurnRequest::default()
     };
     // The answer itself sees to it, since the turn must go on waiting when it was handed over.
@@ -148,7 +153,9 @@ fn approval(
         (Delivery::Stream, _) => Ok(None),
         (Delivery::Whole, wish) => {
             let agent = models::agent_of(agents, named);
-            let asks_always = agent.is_some_and(|agent| agent.tool_call.confirm() != Confirm::ByRule);
+            let has_tools = named.persona() == Persona::Agent && request.server_tools == Toggle::On;
+            let asks_always =
+                has_tools && agent.is_some_and(|agent| agent.tool_call.confirm() != Confirm::ByRule);
             if wish == Some(ApprovalWish::Ask) || asks_always {
                 let why = match wish {
                     Some(ApprovalWish::Ask) => "the request wants questions to be asked",

@@ -10,7 +10,7 @@ use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use throughline::config::Render;
-use throughline::{Agent, Throughline};
+use throughline::{Agent, Persona, Throughline};
 use throughline_wire::Dialect;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -114,6 +114,17 @@ pub(super) struct Named {
     pub model: Option<String>,
     /// As the name's suffix says.
     pub render: Option<Render>,
+}
+
+impl Named {
+    /// A model that is named itself is asked alone: whoever names it wants it, and not what an agent makes of it. So is one
+    /// that nobody knows here, where there is one upstream that may.
+    pub(super) fn persona(&self) -> Persona {
+        match self.agent {
+            Some(_) => Persona::Agent,
+            None => Persona::BareModel,
+        }
+    }
 }
 
 /// `agent`, `agent:rendering`, `upstream/model`, or a model's name where there is one upstream.

@@ -56,6 +56,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             .collect(),
         mode: "auto".into(),
         tools,
+        tool_choice: Default::default(),
         settings: Default::default(),
         limits: TurnLimits {
             iterations_max: 1 + rng.below(5) as u32,

@@ -31,9 +31,10 @@ pub(super) fn reply(rng: &mut Rng, request: &ModelRequest) -> Vec<Item> {
         let thought = if rng.chance(20) { "" } else { "hm " };
         said(rng, StepEvent::Thinking(thought.into()));
     }
-    let wants_calls = match request.tool_choice {
+    let wants_calls = match &request.tool_choice {
         ToolChoice::Auto => rng.chance(75),
         ToolChoice::None => rng.chance(10),
+        ToolChoice::Required | ToolChoice::Tool(_) => rng.chance(95),
     };
     for _ in 0..rng.below(4) {
         said(rng, StepEvent::Text("word ".into()));

@@ -172,6 +172,7 @@ struct Framed<'t> {
 }
 
 /// How the note begins that takes the place of a switch for tools, where there is none.
+const FORCED: &str = "[Note from the system: this reply must call ";
 const SWITCHED_OFF: &str = "[Note from the system: tools are switched off for this reply.";
 
 /// Makes of a request in text mode what it means: tools, calls and results. Gives what broke framing; a request that is
@@ -220,9 +221,9 @@ pub(crate) fn read(seen: &mut Seen) -> Vec<String> {
                 if !framed.results.is_empty() {
                     messages.push(SeenMessage::Results(framed.results));
                 }
-                let (said, switched_off) = without_switch(rest);
-                if switched_off {
-                    seen.tool_choice = SeenChoice::None;
+                let (said, choice) = without_switch(rest);
+                if let Some(choice) = choice {
+                    seen.tool_choice = choice;
                 }
                 let nothing = said.is_empty() && images.is_empty() && files.is_empty();
                 if !nothing || !matches!(messages.last(), Some(SeenMessage::Results(_))) {
@@ -257,10 +258,20 @@ fn check_results(messages: &[SeenMessage], results: &[SeenResult], faults: &mut 
     }
 }
 
-/// Takes the note out that switches tools off.
-fn without_switch(text: String) -> (String, bool) {
-    match text.find(SWITCHED_OFF) {
-        Some(at) if text.ends_with(']') => (text[..at].trim_end().to_owned(), true),
-        _ => (text, false),
+/// Takes the note out that switches tools off, or forces a call.
+fn without_switch(text: String) -> (String, Option<SeenChoice>) {
+    if !text.ends_with(']') {
+        return (text, None);
+    }
+    let named = |note: &str| match note.split('`').nth(1) {
+        Some(name) => SeenChoice::Named(name.to_owned()),
+        None => SeenChoice::Required,
+    };
+    if let Some(at) = text.find(SWITCHED_OFF) {
+        return (text[..at].trim_end().to_owned(), Some(SeenChoice::None));
+    }
+    match text.find(FORCED) {
+        Some(at) => (text[..at].trim_end().to_owned(), Some(named(&text[at..]))),
+        None => (text, None),
     }
 }

@@ -183,6 +183,7 @@ pub struct ProfileSection {
     pub encrypted_reasoning: Option<bool>,
     pub vision: Option<bool>,
     pub tool_choice_none: Option<bool>,
+    pub tool_choice_required: Option<bool>,
     pub developer_role: Option<bool>,
 }
 
@@ -199,6 +200,7 @@ impl ProfileSection {
             encrypted_reasoning: self.encrypted_reasoning.unwrap_or(base.encrypted_reasoning),
             vision: self.vision.unwrap_or(base.vision),
             tool_choice_none: self.tool_choice_none.unwrap_or(base.tool_choice_none),
+            tool_choice_required: self.tool_choice_required.unwrap_or(base.tool_choice_required),
             developer_role: self.developer_role.unwrap_or(base.developer_role),
         }
     }

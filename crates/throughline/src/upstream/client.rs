@@ -165,7 +165,7 @@ impl UpstreamClient {
     }
 
     /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
-    /// stale connection, on a refusal of `stream_options` or of encrypted reasoning, when reasoning that is sent back
+    /// stale connection, on a refusal of `stream_options`, of encrypted reasoning or of a forced call, when reasoning that is sent back
     /// cannot be read there, and when the model could not write a call; every other repetition is the engine's
     /// decision.
     async fn open(
@@ -220,6 +220,10 @@ impl UpstreamClient {
                 && failure::names_encrypted_reasoning(status.as_u16(), &body)
             {
                 self.refuses_encrypted_reasoning.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if request.tool_choice.is_forced() && failure::names_tool_choice(status.as_u16(), &body) {
+                request = Cow::Owned(request.asking_in_words());
                 continue;
             }
             if forgotten == Again::No && failure::is_unreadable_reasoning(status.as_u16(), &body) {

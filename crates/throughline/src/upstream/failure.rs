@@ -155,6 +155,13 @@ pub(crate) fn names_encrypted_reasoning(status: u16, body: &str) -> bool {
             || text.contains("encrypted content is not supported"))
 }
 
+/// Whether a refusal names the call that was forced: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse
+/// that, and the same request with the call asked for in words may be accepted (surfaces §9).
+pub(crate) fn names_tool_choice(status: u16, body: &str) -> bool {
+    let text = body.to_ascii_lowercase();
+    (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
+}
+
 /// Whether reasoning that was sent back cannot be read there any more (Responses `invalid_encrypted_content`, Gemini
 /// `Corrupted thought signature`): the same history without it may be accepted (surfaces §9.2).
 pub(crate) fn is_unreadable_reasoning(status: u16, body: &str) -> bool {
@@ -401,6 +408,19 @@ mod tests {
                 && !is_failed_call(500, body)
                 && !is_failed_call(400, "tool_use_failed")
         );
+    }
+
+    #[test]
+    fn only_a_refusal_that_names_it_is_tried_with_the_call_asked_for_in_words() {
+        let thinking =
+            r#"{"error":{"message":"Thinking may not be enabled when tool_choice forces tool use."}}"#;
+        assert!(names_tool_choice(400, thinking));
+        assert!(names_tool_choice(
+            400,
+            r#"{"error":{"message":"tool choice 'required' is incompatible with thinking enabled"}}"#
+        ));
+        assert!(!names_tool_choice(400, r#"{"error":{"message":"too long"}}"#));
+        assert!(!names_tool_choice(500, thinking));
     }
 
     #[test]

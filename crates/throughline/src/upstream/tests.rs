@@ -6,7 +6,7 @@ use crate::config::Environment;
 use crate::driver::CallWatch;
 use crate::media::Shelf;
 use futures_util::FutureExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
 use throughline_testkit::{
@@ -14,7 +14,7 @@ use throughline_testkit::{
 };
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    Dialect, End, Limits, Message, ModelRequest, StepEvent, ToolDefinition, Transfer, UserPart,
+    Dialect, End, Limits, Message, ModelRequest, StepEvent, ToolChoice, ToolDefinition, Transfer, UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::Dialect); 5] = [
@@ -301,6 +301,22 @@ async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
         let seen: Vec<bool> = bodies.map(|body| body.contains("reasoning.encrypted_content")).collect();
         assert_eq!(seen, asks);
     }
+}
+
+// R: T13
+#[tokio::test]
+async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
+    let refused = refusal(400, "tool_choice 'required' is incompatible with thinking enabled", "bad");
+    let server = testkit::Upstream::start(Queue::new([refused, Script::new().say("Well.")])).await.unwrap();
+    let forced = ModelRequest { tool_choice: ToolChoice::Required, ..with_tools() };
+    assert_eq!(call(&client(chat(&server)), &forced).await.text(), "Well.");
+    let bodies: Vec<Value> = server
+        .exchanges()
+        .into_iter()
+        .map(|asked| serde_json::from_slice(&asked.request.body).unwrap())
+        .collect();
+    assert_eq!((&bodies[0]["tool_choice"], bodies[1].get("tool_choice")), (&json!("required"), None));
+    assert!(bodies[1].to_string().contains("this reply must call"), "{}", bodies[1]);
 }
 
 #[tokio::test]

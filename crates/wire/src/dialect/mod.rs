@@ -9,6 +9,7 @@ pub(crate) mod bedrock;
 mod call_name;
 pub(crate) mod cohere;
 mod extra;
+pub(crate) mod forced;
 pub(crate) mod gemini;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
@@ -220,6 +221,13 @@ pub fn encode(
     } else {
         request
     };
+    let in_words;
+    let request = if request.tool_choice.is_forced() && !can_force(dialect, request, profile) {
+        in_words = request.asking_in_words();
+        &in_words
+    } else {
+        request
+    };
     match dialect {
         Dialect::OpenaiChat => Ok(openai_chat::encode(request, profile, transfer)),
         Dialect::OpenaiResponses => Ok(openai_responses::encode(request, profile, transfer)),
@@ -229,5 +237,17 @@ pub fn encode(
         Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => {
             Err(EncodeError::DecodeOnly(dialect))
         }
+    }
+}
+
+/// Whether a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not
+/// be enabled when tool_choice forces tool use", HTTP 400), and thoughts cannot be switched off within a turn.
+fn can_force(dialect: Dialect, request: &ModelRequest, profile: &Profile) -> bool {
+    let thinks =
+        request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+    match dialect {
+        Dialect::Ollama => false,
+        Dialect::Anthropic if thinks => false,
+        _ => profile.tool_choice_required && !request.tools.is_empty(),
     }
 }

@@ -4,6 +4,7 @@
 //! (`TextProtocol::escape`). Nothing stands between a call and its outcome. // R: T9, X4
 
 use super::{ResultRole, TextCalls};
+use crate::dialect::forced;
 use crate::vocabulary::{
     Arguments, Call, ClosedStep, Media, Message, ModelRequest, NotStarted, Outcome, Output, Started,
     ToolChoice, UserPart,
@@ -32,6 +33,9 @@ pub fn render(request: &ModelRequest, calls: &TextCalls) -> ModelRequest {
     }
     if request.tool_choice == ToolChoice::None {
         writer.user(vec![text_part(NO_MORE_CALLS)]);
+    }
+    if let Some(demand) = forced::demand(&request.tool_choice) {
+        writer.user(vec![text_part(&demand)]);
     }
     ModelRequest {
         model: request.model.clone(),

@@ -1,6 +1,6 @@
 //! What is sent to a model: history that is valid by construction, and one request.
 
-use super::{Call, Media, Outcome, ToolDefinition};
+use super::{Call, Media, Outcome, ToolDefinition, WireName};
 use crate::dialect::Dialect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -67,8 +67,8 @@ pub enum Message {
     Step(ClosedStep),
 }
 
-/// Whether the model may call tools in this step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether the model may or must call tools in this step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
@@ -76,6 +76,22 @@ pub enum ToolChoice {
     Auto,
     /// Tools are listed (history needs them) but must not be called: the last step after the limit.
     None,
+    /// It must call one of them at least.
+    Required,
+    /// It must call this one. Upstreams refuse a name that is not offered.
+    Tool(WireName),
+}
+
+impl ToolChoice {
+    /// Whether a reply without a call is not what was asked for.
+    pub fn is_forced(&self) -> bool {
+        matches!(self, ToolChoice::Required | ToolChoice::Tool(_))
+    }
+
+    /// It is what stands where nothing is said.
+    pub fn is_auto(&self) -> bool {
+        *self == ToolChoice::Auto
+    }
 }
 
 /// Sampling and limits of a request. Absent = the upstream's default.
@@ -102,7 +118,7 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// Offered tools, in stable order (prompt caches depend on it).
     pub tools: Vec<ToolDefinition>,
-    /// May they be called?
+    /// May or must they be called?
     pub tool_choice: ToolChoice,
     /// Sampling and limits.
     pub settings: Settings,

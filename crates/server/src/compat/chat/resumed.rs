@@ -1,7 +1,8 @@
 //! A request that brings results of the client's own tools goes on with the turn that waits for them.
 //!
 //! The turn's own history is exact: it has the calls that the server ran in the same step, which the client has never
-//! seen. If the turn is gone (expired, stopped, another server's), the messages as given are answered by a new one.
+//! seen. If the turn is gone (expired, stopped, another server's), or the request says which tool is to be called, the messages
+//! as given are answered by a new one.
 
 use super::answer::event_of;
 use crate::error::ApiError;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::TurnControl;
 use throughline::engine::{ClientAnswer, ClientStatus, When};
+use throughline::tools::Toggle;
 use throughline_engine::{EventKind, TurnId};
 use throughline_wire::{CallId, UserPart};
 
@@ -72,6 +74,11 @@ pub(super) async fn waiting_turn(
         }
     }
     if !seen.waits_for_the_client_alone() {
+        return Ok(None);
+    }
+    // A choice holds from the first step of a turn on, so it needs one of its own, and nobody will come back to this one.
+    if !request.tool_choice.is_auto() || request.server_tools == Toggle::Off {
+        let _ = control.cancel().await;
         return Ok(None);
     }
     let wanted = seen.calls_of_the_client();

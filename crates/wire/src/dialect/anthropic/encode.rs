@@ -68,7 +68,7 @@ fn max_tokens(request: &ModelRequest) -> u64 {
 }
 
 fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
-    let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
+    let may_call = request.tool_choice != ToolChoice::None && !request.tools.is_empty();
     if !may_call && !profile.tool_choice_none {
         return;
     }
@@ -82,9 +82,13 @@ fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value
         return;
     }
     body.insert("tools".to_owned(), tools.into());
-    if !may_call {
-        body.insert("tool_choice".to_owned(), json!({ "type": "none" }));
-    }
+    let choice = match &request.tool_choice {
+        _ if !may_call => Some(json!({ "type": "none" })),
+        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Required => Some(json!({ "type": "any" })),
+        ToolChoice::Tool(name) => Some(json!({ "type": "tool", "name": name })),
+    };
+    body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
 }
 
 /// Names of the tools that history calls. "Requests which include `tool_use` or `tool_result` blocks must define tools"

@@ -75,15 +75,19 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
 }
 
 fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
-    let may_call = request.tool_choice == ToolChoice::Auto;
+    let may_call = request.tool_choice != ToolChoice::None;
     if request.tools.is_empty() || !(may_call || profile.tool_choice_none) {
         return;
     }
     let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
     body.insert("tools".to_owned(), json!([{ "functionDeclarations": declarations }]));
-    if !may_call {
-        body.insert("toolConfig".to_owned(), json!({ "functionCallingConfig": { "mode": "NONE" } }));
-    }
+    let choice = match &request.tool_choice {
+        ToolChoice::Auto => return,
+        ToolChoice::None => json!({ "mode": "NONE" }),
+        ToolChoice::Required => json!({ "mode": "ANY" }),
+        ToolChoice::Tool(name) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
+    };
+    body.insert("toolConfig".to_owned(), json!({ "functionCallingConfig": choice }));
 }
 
 fn declaration(tool: &ToolDefinition) -> Value {

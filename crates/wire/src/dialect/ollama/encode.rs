@@ -22,7 +22,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
     body.insert("messages".to_owned(), messages.into());
-    if request.tool_choice == ToolChoice::Auto && !request.tools.is_empty() {
+    if request.tool_choice != ToolChoice::None && !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
     }
     body.insert("stream".to_owned(), (transfer == Transfer::Stream).into());

@@ -13,7 +13,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     body.insert("model".into(), json!(request.model));
     body.insert("messages".into(), Value::Array(messages(request, profile)));
     // Without `tool_choice: none` the last step goes without tools at all.
-    let offers_tools = request.tool_choice == ToolChoice::Auto || profile.tool_choice_none;
+    let offers_tools = request.tool_choice != ToolChoice::None || profile.tool_choice_none;
     if !request.tools.is_empty() && offers_tools {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
@@ -21,9 +21,13 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
             }})
         });
         body.insert("tools".into(), tools.collect());
-        if request.tool_choice == ToolChoice::None {
-            body.insert("tool_choice".into(), json!("none"));
-        }
+        let choice = match &request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some(json!("none")),
+            ToolChoice::Required => Some(json!("required")),
+            ToolChoice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
+        };
+        body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
     }
     if let Some(temperature) = request.settings.temperature {
         body.insert("temperature".into(), json!(temperature));

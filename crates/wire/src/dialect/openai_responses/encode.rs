@@ -29,12 +29,16 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
         body.insert("instructions".to_owned(), instructions.into());
     }
     body.insert("input".to_owned(), items.into());
-    let may_call = request.tool_choice == ToolChoice::Auto;
+    let may_call = request.tool_choice != ToolChoice::None;
     if !request.tools.is_empty() && (may_call || profile.tool_choice_none) {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
-        if !may_call {
-            body.insert("tool_choice".to_owned(), "none".into());
-        }
+        let choice = match &request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some("none".into()),
+            ToolChoice::Required => Some("required".into()),
+            ToolChoice::Tool(name) => Some(json!({ "type": "function", "name": name })),
+        };
+        body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
     }
     if let Some(temperature) = request.settings.temperature {
         body.insert("temperature".to_owned(), temperature.into());

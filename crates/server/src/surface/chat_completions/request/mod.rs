@@ -16,6 +16,8 @@ use super::{Refusal, UsageChunk};
 use field::Field;
 use serde_json::Value;
 use throughline::config::Render;
+use throughline::tools::Toggle;
+use throughline_wire::ToolChoice;
 
 /// How the answer is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,10 @@ pub struct ChatRequest {
     pub sampling: Sampling,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
+    /// Whether one of them must be called.
+    pub tool_choice: ToolChoice,
+    /// Whether the server's tools are offered.
+    pub server_tools: Toggle,
     /// How server-side tools are shown; `None` = as the model's name or the server says.
     pub render: Option<Render>,
     /// Go on with this conversation of the server's instead of the history in the request.
@@ -86,7 +92,7 @@ impl ChatRequest {
             (Delivery::Whole, _) | (Delivery::Stream, true) => UsageChunk::Wanted,
             (Delivery::Stream, false) => UsageChunk::Unwanted,
         };
-        let tools = tools::read(&body)?;
+        let calling = tools::read(&body)?;
         let (instructions, talk) = messages::read(&body.required("messages")?, file)?;
         let ours = Ours::read(&body)?;
         Ok(Self {
@@ -95,8 +101,10 @@ impl ChatRequest {
             usage_chunk,
             instructions,
             talk,
-            sampling: Sampling::read(&body, !tools.is_empty())?,
-            tools,
+            sampling: Sampling::read(&body, !calling.tools.is_empty())?,
+            tools: calling.tools,
+            tool_choice: calling.choice,
+            server_tools: ours.tools.unwrap_or(calling.server_tools),
             render: ours.render,
             conversation_id: ours.conversation_id,
             approval: ours.approval,
@@ -110,6 +118,7 @@ struct Ours {
     render: Option<Render>,
     conversation_id: Option<String>,
     approval: Option<ApprovalWish>,
+    tools: Option<Toggle>,
 }
 
 impl Ours {
@@ -134,7 +143,8 @@ impl Ours {
                 _ => return Err(wish.invalid("is neither `ask` nor `deny`")),
             }),
         };
-        Ok(Self { render, conversation_id, approval })
+        let tools = ours.flag("tools")?.map(|on| if on { Toggle::On } else { Toggle::Off });
+        Ok(Self { render, conversation_id, approval, tools })
     }
 }
 

@@ -4,6 +4,8 @@ use super::field::Field;
 use crate::surface::chat_completions::Refusal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use throughline::tools::Toggle;
+use throughline_wire::ToolChoice;
 
 /// Longest name of a tool, as OpenAI has it.
 const NAME_BYTES_MAX: usize = 64;
@@ -19,8 +21,17 @@ pub struct DeclaredTool {
     pub parameters: Value,
 }
 
-/// The tools that the model may call. `tool_choice: "none"` offers none.
-pub(super) fn read(body: &Field<'_>) -> Result<Vec<DeclaredTool>, Refusal> {
+/// What the request says about calls.
+pub(super) struct Calling {
+    /// The client's tools that the model may call.
+    pub(super) tools: Vec<DeclaredTool>,
+    pub(super) choice: ToolChoice,
+    /// Whether the server's tools are offered beside them.
+    pub(super) server_tools: Toggle,
+}
+
+/// Tools and `tool_choice`. // R: T13
+pub(super) fn read(body: &Field<'_>) -> Result<Calling, Refusal> {
     let tools = match body.get("tools") {
         Some(tools) => tools.items()?,
         None => Vec::new(),
@@ -34,9 +45,90 @@ pub(super) fn read(body: &Field<'_>) -> Result<Vec<DeclaredTool>, Refusal> {
         }
         declared.push(tool);
     }
-    match choice(body)? {
-        Choice::Auto => Ok(declared),
-        Choice::None => Ok(Vec::new()),
+    let mut calling = Calling { tools: declared, choice: ToolChoice::Auto, server_tools: Toggle::On };
+    if let Some(field) = body.get("tool_choice") {
+        calling.choose(&field)?;
+    }
+    Ok(calling)
+}
+
+impl Calling {
+    fn choose(&mut self, field: &Field<'_>) -> Result<(), Refusal> {
+        if let Some(word) = field.value().as_str() {
+            self.choice = mode(field, word)?;
+        } else if let Some(allowed) = allowed_of(field)? {
+            self.allow(&allowed)?;
+        } else {
+            let name = match field.get("function") {
+                Some(function) => function.required("name")?,
+                None => field.required("name")?,
+            };
+            self.choice = ToolChoice::Tool(self.declared(&name)?.into());
+        }
+        match self.choice {
+            // Whoever wants no call means none, and knows nothing of tools that it has not declared.
+            ToolChoice::None => (self.tools, self.server_tools) = (Vec::new(), Toggle::Off),
+            ToolChoice::Required if self.tools.is_empty() => {
+                return Err(field
+                    .invalid("forces a call, and there is no tool in `tools`")
+                    .remedy("declare the tool to be called, or send `auto`"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A filter: what it does not name is not offered, the server's tools included.
+    fn allow(&mut self, allowed: &Field<'_>) -> Result<(), Refusal> {
+        self.choice = match allowed.get("mode") {
+            None => ToolChoice::Auto,
+            Some(word) => mode(&word, word.text()?)?,
+        };
+        let mut names = BTreeSet::new();
+        for tool in allowed.required("tools")?.items()? {
+            let name = match tool.get("function") {
+                Some(function) => function.required("name")?,
+                None => tool.required("name")?,
+            };
+            names.insert(self.declared(&name)?.to_owned());
+        }
+        self.tools.retain(|tool| names.contains(&tool.name));
+        self.server_tools = Toggle::Off;
+        Ok(())
+    }
+
+    fn declared<'n>(&self, name: &Field<'n>) -> Result<&'n str, Refusal> {
+        let text = name.text()?;
+        if self.tools.iter().any(|tool| tool.name == text) {
+            return Ok(text);
+        }
+        Err(name
+            .invalid(format!("names `{text}`, which is not in `tools`"))
+            .remedy("only tools that the request declares can be chosen"))
+    }
+}
+
+fn mode(field: &Field<'_>, word: &str) -> Result<ToolChoice, Refusal> {
+    match word {
+        "auto" => Ok(ToolChoice::Auto),
+        "none" => Ok(ToolChoice::None),
+        "required" => Ok(ToolChoice::Required),
+        _ => Err(field.invalid("is none of `auto`, `none`, `required`, a function, `allowed_tools`")),
+    }
+}
+
+/// `{"type": "allowed_tools", "allowed_tools": {…}}`, or with the members one level up, as the Responses API has them.
+fn allowed_of<'f>(field: &Field<'f>) -> Result<Option<Field<'f>>, Refusal> {
+    field.object()?;
+    match field.get("type") {
+        Some(kind) if kind.text()? == "allowed_tools" => {
+            Ok(Some(field.get("allowed_tools").unwrap_or_else(|| field.clone())))
+        }
+        // Some clients leave the type out.
+        Some(kind) if kind.text()? != "function" => Err(kind
+            .unsupported("is neither `function` nor `allowed_tools`")
+            .remedy("only tools with JSON arguments can be chosen here")),
+        _ => Ok(None),
     }
 }
 
@@ -65,21 +157,4 @@ fn tool_of(tool: &Field<'_>) -> Result<DeclaredTool, Refusal> {
         None => json!({"type": "object", "properties": {}}),
     };
     Ok(DeclaredTool { name: text.to_owned(), description, parameters })
-}
-
-enum Choice {
-    Auto,
-    None,
-}
-
-fn choice(body: &Field<'_>) -> Result<Choice, Refusal> {
-    let Some(choice) = body.get("tool_choice") else { return Ok(Choice::Auto) };
-    match choice.value().as_str() {
-        Some("auto") => Ok(Choice::Auto),
-        Some("none") => Ok(Choice::None),
-        // A turn has many model calls: a choice that is forced in each of them never ends.
-        _ => Err(choice
-            .unsupported("forces a call, which cannot be done in a turn of several model calls")
-            .remedy("send `auto` or `none`, and say in a message which tool is wanted")),
-    }
 }

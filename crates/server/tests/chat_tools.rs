@@ -1,0 +1,180 @@
+//! Which tools a chat client lets the model call, and which it demands: what reaches the upstream, and what comes back. // R: E2, T13
+
+#[path = "support/check_stream.rs"]
+mod check_stream;
+mod support;
+
+use check_stream::{Answer, check_stream};
+use serde_json::{Value, json};
+use support::TestServer;
+use throughline_testkit::seen::SeenChoice;
+use throughline_testkit::{Model, Queue, Script, Seen};
+
+async fn serve(model: impl Model) -> TestServer {
+    TestServer::start_with(model, |builder| builder.prompt("You are short."), Default::default()).await
+}
+
+fn function(name: &str) -> Value {
+    json!({"type": "function", "function": {"name": name, "description": "The client's",
+        "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}}})
+}
+
+fn asking(more: Value) -> Value {
+    let mut body =
+        json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Weather?"}]});
+    for (key, value) in more.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    body
+}
+
+async fn answer(server: &TestServer, more: Value) -> Answer {
+    let sent = server.client().post(server.url("/v1/chat/completions")).json(&asking(more));
+    let response = sent.send().await.unwrap();
+    let status = response.status();
+    let bytes = response.bytes().await.unwrap();
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&bytes));
+    check_stream(&bytes)
+}
+
+fn names(seen: &Seen) -> Vec<&str> {
+    seen.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+/// The messages with the answer's calls and a result for each.
+fn with_results(first: &Answer, more: Value) -> Value {
+    let calls: Vec<_> = first.calls.iter().map(|(id, name, arguments)| {
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})
+    }).collect();
+    let mut messages = vec![
+        json!({"role": "user", "content": "Weather?"}),
+        json!({"role": "assistant", "content": null, "tool_calls": calls}),
+    ];
+    for (id, ..) in &first.calls {
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": "12:30"}));
+    }
+    let mut body = json!({"messages": messages, "tools": [function("clock"), function("answer")]});
+    for (key, value) in more.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    body
+}
+
+const SERVERS: [&str; 3] = ["calendar_add", "queue_wait", "weather_today"];
+
+/// What pydantic-ai, instructor, smolagents, LlamaIndex, LangChain and Semantic Kernel send by default.
+#[tokio::test]
+async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
+    for (choice, offered, expected) in [
+        (json!("required"), &["clock", "answer"][..], SeenChoice::Required),
+        (
+            json!({"type": "function", "function": {"name": "answer"}}),
+            &["answer"],
+            SeenChoice::Named("answer".into()),
+        ),
+        (
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [function("answer")]}}),
+            &["answer"],
+            SeenChoice::Required,
+        ),
+    ] {
+        let script = [Script::new().call("answer", json!({"zone": "Oslo"})), Script::new().say("Done.")];
+        let server = serve(Queue::new(script)).await;
+        let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": choice});
+        let first = answer(&server, tools).await;
+        assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "answer"));
+        let seen = server.upstream.requests();
+        assert_eq!((names(&seen[0]), &seen[0].tool_choice), (offered.to_vec(), &expected), "{choice}");
+
+        // The results as every client sends them: now the model decides, and everything is offered again.
+        let second = answer(&server, with_results(&first, json!({}))).await;
+        assert_eq!((second.content.as_str(), second.finish.as_deref()), ("Done.", Some("stop")));
+        let seen = server.upstream.requests();
+        assert_eq!(seen[1].tool_choice, SeenChoice::Auto);
+        assert_eq!(server.upstream.violations(), []);
+    }
+}
+
+/// smolagents demands a call with every request, and never gets a text.
+#[tokio::test]
+async fn a_choice_that_comes_with_the_results_holds_for_the_next_step() {
+    let call = |zone: &str| Script::new().call("clock", json!({"zone": zone}));
+    let server = serve(Queue::new([call("Oslo"), call("Rome")])).await;
+    let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": "required"});
+    let first = answer(&server, tools).await;
+    let second = answer(&server, with_results(&first, json!({"tool_choice": "required"}))).await;
+    assert_eq!((second.finish.as_deref(), &second.calls[0].2["zone"]), (Some("tool_calls"), &json!("Rome")));
+    let choices: Vec<_> = server.upstream.requests().iter().map(|seen| seen.tool_choice.clone()).collect();
+    assert_eq!(choices, [SeenChoice::Required, SeenChoice::Required]);
+    assert_eq!(server.upstream.violations(), []);
+}
+
+#[tokio::test]
+async fn after_a_restart_the_second_step_of_a_forced_turn_is_free() {
+    let script = [Script::new().call("clock", json!({"zone": "Oslo"})), Script::new().say("Done.")];
+    let server = serve(Queue::new(script)).await;
+    let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": "required"});
+    let first = answer(&server, tools).await;
+    let server = server.restart().await;
+    let second = answer(&server, with_results(&first, json!({}))).await;
+    assert_eq!(second.content, "Done.");
+    let seen = server.upstream.requests();
+    assert_eq!((seen.len(), &seen[1].tool_choice), (2, &SeenChoice::Auto));
+    assert_eq!(names(&seen[1]), [&SERVERS[..], &["clock", "answer"]].concat());
+}
+
+#[tokio::test]
+async fn who_wants_no_tools_gets_none_of_the_servers_either() {
+    for more in [
+        json!({"tools": [function("clock")], "tool_choice": "none"}),
+        json!({"tool_choice": "none"}),
+        json!({"throughline": {"tools": false}}),
+        json!({"model": "test/m"}),
+        json!({"model": "some-model-that-nobody-knows"}),
+    ] {
+        let server = serve(Queue::new([Script::new().say("Hi.")])).await;
+        assert_eq!(answer(&server, more.clone()).await.content, "Hi.");
+        let seen = &server.upstream.requests()[0];
+        assert_eq!(names(seen), Vec::<&str>::new(), "{more}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_named_is_asked_without_an_agent_around_it() {
+    let server = serve(Queue::new([Script::new().say("Hi."), Script::new().say("Hi.")])).await;
+    answer(
+        &server,
+        json!({"model": "test/m", "tools": [function("clock")], "messages": [
+        {"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "Hi"}]}),
+    )
+    .await;
+    answer(&server, json!({"tools": [function("clock")]})).await;
+    let seen = server.upstream.requests();
+    assert_eq!((seen[0].instructions.as_deref(), names(&seen[0])), (Some("Speak plainly."), vec!["clock"]));
+    assert_eq!(seen[1].instructions.as_deref(), Some("You are short."), "an agent is one with its prompt");
+    assert_eq!(names(&seen[1]).len(), SERVERS.len() + 1);
+}
+
+#[tokio::test]
+async fn a_clients_tool_takes_the_place_of_a_servers_of_the_same_name() {
+    let script = [Script::new().call("weather_today", json!({"zone": "Oslo"})), Script::new().say("Done.")];
+    let server = serve(Queue::new(script)).await;
+    let first = answer(&server, json!({"tools": [function("weather_today")]})).await;
+    assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "weather_today"));
+    let seen = &server.upstream.requests()[0];
+    assert_eq!(names(seen), ["calendar_add", "queue_wait", "weather_today"], "once");
+    assert_eq!(seen.tools[2].description, "The client's");
+}
+
+/// The demand is a line where calls are text.
+#[tokio::test]
+async fn in_text_mode_a_call_is_demanded_in_words() {
+    let script = [Script::new().call("clock", json!({"zone": "Oslo"})), Script::new().say("Done.")];
+    let text = |builder: throughline::Builder| builder.mode(throughline::config::Mode::Text);
+    let server = TestServer::start_with(Queue::new(script), text, Default::default()).await;
+    let tools = json!({"tools": [function("clock")], "tool_choice": {"type": "function", "function": {"name": "clock"}}});
+    let first = answer(&server, tools).await;
+    assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "clock"));
+    assert_eq!(server.upstream.requests()[0].tool_choice, SeenChoice::Named("clock".into()));
+    assert_eq!(server.upstream.violations(), []);
+}
