@@ -9,7 +9,7 @@ mod report;
 use crate::corpus::{self, Corpus};
 use crate::fault::fault;
 use crate::program::{self, Program};
-use crate::{Verb, arch, documents, sim, spec, typescript, web};
+use crate::{Verb, arch, documents, sim, spec, typescript, verify, web};
 use anyhow::{Result, bail};
 use report::Report;
 use std::time::Instant;
@@ -31,7 +31,8 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
   documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
   mcp        real MCP servers and the protocol's conformance suite (skipped where npm, pip or a registry is missing)
-  clients    OpenAI's libraries, LangChain and others against the server, unmodified; our own for TypeScript (skipped likewise)
+  clients    OpenAI's libraries, LangChain and others against the server, unmodified, with the quick ones of
+             `verify --only clients`; our own for TypeScript (skipped likewise)
   sim        a seeded sample of simulated turns
   corpus     recorded streams through `throughline decode`, if THROUGHLINE_VECTORS names them
 
@@ -64,7 +65,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("documents", || documents::check().map(Ended::Passed)),
     ("tests", tests),
     ("mcp", || packages::check(&packages::MCP)),
-    ("clients", || packages::check(&packages::CLIENTS)),
+    ("clients", clients),
     ("page", page_in_a_browser),
     ("sim", || sim::sample(SEEDS).map(Ended::Passed)),
     ("corpus", corpus_through_the_command),
@@ -183,6 +184,21 @@ fn tests() -> Result<Ended> {
         }
     })?;
     report.is_success = status.success();
+    Ok(Ended::Tests(report))
+}
+
+/// Those whose tests are ours, then the quick ones of the matrix that `verify` runs as a whole.
+fn clients() -> Result<Ended> {
+    let mut report = match packages::check(&packages::CLIENTS)? {
+        Ended::Tests(report) => report,
+        ended => return Ok(ended),
+    };
+    let quick = verify::clients::quick()?;
+    report.passed += quick.worked;
+    report.failed += quick.unexpected.len();
+    report.is_success &= quick.unexpected.is_empty();
+    report.failures.extend(quick.unexpected);
+    report.skipped.extend(quick.not_run);
     Ok(Ended::Tests(report))
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod chaos;
+pub mod clients;
 mod ledger;
 mod serving;
 mod viewers;
@@ -38,6 +39,8 @@ Usage: cargo xtask verify [--only NAME,…]
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
   websocket    Autobahn's WebSocket cases 1 to 7      (skipped where there is no Python 2.7)
+  clients      twenty clients of the OpenAI surface, unmodified and pinned: every cell of the matrix works or is theirs, by
+               docs/openai-clients.md, which it writes (skipped where npm, pip or a registry is missing)
   api          schemathesis over the description of the API, against `throughline serve` (skipped where Python is missing)
 
 Takes hours on two cores; --only runs some of them anew and leaves the rows of the others. equivalence and corpus need
@@ -64,7 +67,7 @@ struct Proof {
     run: fn() -> Result<Proved>,
 }
 
-const PROOFS: [Proof; 13] = [
+const PROOFS: [Proof; 14] = [
     Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -150,6 +153,13 @@ const PROOFS: [Proof; 13] = [
         what: "Every operation of the OpenAPI document under schemathesis, all checks: none failed",
         command: "cargo xtask verify --only api",
         run: api::api,
+    },
+    Proof {
+        name: "clients",
+        what: "Twenty unmodified, pinned clients of the OpenAI surface against the real program: every cell of the matrix \
+               works, or is theirs for a reason that stands there",
+        command: "cargo xtask verify --only clients",
+        run: clients::clients,
     },
 ];
 

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// A server with the demo model, which ends with this value.
+/// A server, which ends with this value.
 pub struct Serving {
     child: Child,
     /// `127.0.0.1:12345`
@@ -19,8 +19,19 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts it with an empty store in this folder, which is made anew, and waits until it can be asked.
+    /// Starts it with the demo model.
     pub fn start(throughline: &Path, folder: &Path, configuration: &str) -> Result<Self> {
+        Self::start_with(throughline, folder, configuration, &["--model", "demo", "--demo-tools"], &[])
+    }
+
+    /// Starts it with an empty store in this folder, which is made anew, and waits until it can be asked.
+    pub fn start_with(
+        throughline: &Path,
+        folder: &Path,
+        configuration: &str,
+        words: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(folder).with_context(|| format!("{} cannot be emptied", folder.display()))?;
         }
@@ -39,7 +50,9 @@ impl Serving {
             .current_dir(folder)
             .env("LC_ALL", "C.UTF-8")
             .env("THROUGHLINE_DATA", folder.join("data"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--model", "demo", "--demo-tools"])
+            .envs(variables.iter().copied())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log);

@@ -1,0 +1,251 @@
+//! Unmodified clients against `throughline serve` with a scripted model: every cell of the matrix works, or is theirs for a
+//! reason that stands in the table. R: E2
+//!
+//! The scripts, one for each client, and what pins their packages are in `clients/matrix`.
+
+mod expected;
+mod packages;
+mod process;
+
+use super::Proved;
+use super::serving::Serving;
+use crate::{generated, program, repository};
+use anyhow::{Result, bail};
+use expected::{CLIENTS, COLUMNS, Client};
+use process::{Model, Said};
+use std::fmt::Write;
+use std::path::Path;
+
+const DOCUMENT: &str = "docs/openai-clients.md";
+const SECTION: &str = "clients";
+
+/// One cell of one client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cell {
+    cell: String,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    Works,
+    /// Fails as expected, for this reason.
+    Theirs(String),
+    /// Not as expected.
+    Unexpected(String),
+}
+
+/// A client and how its cells went.
+struct Run {
+    name: &'static str,
+    version: String,
+    cells: Vec<Cell>,
+}
+
+/// How many cells of the quick clients went well, those that did not, and clients that could not be run.
+pub struct Quick {
+    pub worked: usize,
+    pub unexpected: Vec<String>,
+    pub not_run: Vec<String>,
+}
+
+/// All clients; writes the table.
+///
+/// # Errors
+/// Cells that are not as expected, and programs that did not start.
+pub(super) fn clients() -> Result<Proved> {
+    let (runs, not_run) = run_all(|_| true)?;
+    if !not_run.is_empty() {
+        return Ok(Proved::Skipped(not_run.join("; ")));
+    }
+    let unexpected = unexpected(&runs);
+    if !unexpected.is_empty() {
+        bail!("{} cells are not as expected: {}", unexpected.len(), unexpected.join("; "));
+    }
+    let document = repository::read(DOCUMENT)?;
+    repository::write(DOCUMENT, &generated::replace(&document, SECTION, &table(&runs))?)?;
+    let count = |wanted: fn(&Outcome) -> bool| {
+        runs.iter().flat_map(|run| &run.cells).filter(|cell| wanted(&cell.outcome)).count()
+    };
+    let works = count(|outcome| *outcome == Outcome::Works);
+    let theirs = count(|outcome| matches!(outcome, Outcome::Theirs(_)));
+    Ok(Proved::Holds(format!("{} clients: {works} cells work, {theirs} theirs", runs.len())))
+}
+
+/// The clients that `cargo xtask test` runs as well.
+///
+/// # Errors
+/// Programs that did not start.
+pub fn quick() -> Result<Quick> {
+    let (runs, not_run) = run_all(|client| client.is_quick)?;
+    let unexpected = unexpected(&runs);
+    let cells: usize = runs.iter().map(|run| run.cells.len()).sum();
+    Ok(Quick { worked: cells - unexpected.len(), unexpected, not_run })
+}
+
+/// The clients that were run, and why others were not.
+fn run_all(is_wanted: fn(&Client) -> bool) -> Result<(Vec<Run>, Vec<String>)> {
+    let throughline = program::throughline_of_the_tests(&[])?;
+    let folder = program::target()?.join("client-matrix/server");
+    let (mut runs, mut not_run) = (Vec::new(), Vec::new());
+    for client in CLIENTS.iter().filter(|client| is_wanted(client)) {
+        let installed = match packages::installed(client)? {
+            Ok(installed) => installed,
+            Err(why) => {
+                println!("    {}: not run: {why}", client.name);
+                not_run.push(format!("{}: {why}", client.name));
+                continue;
+            }
+        };
+        // A server of its own for each: what one leaves does not reach the next.
+        let (model, serving) = served(&throughline, &folder)?;
+        let said = process::run(client, &installed, &serving.address, &serving.key, &folder)?;
+        drop((serving, model));
+        let run = judge(client, &said);
+        print(&run);
+        runs.push(run);
+    }
+    Ok((runs, not_run))
+}
+
+fn served(throughline: &Path, folder: &Path) -> Result<(Model, Serving)> {
+    let model = Model::start(throughline)?;
+    let configuration = repository::read(&format!("{}/throughline.toml", packages::SOURCES))?;
+    let variables = [("THROUGHLINE_BASE_URL_SCRIPTED", model.base_url.as_str())];
+    let serving = Serving::start_with(throughline, folder, &configuration, &[], &variables)?;
+    Ok((model, serving))
+}
+
+/// Compares what a client's script says with what is expected.
+fn judge(client: &Client, said: &Said) -> Run {
+    let version = said.lines.iter().find_map(|line| line["version"].as_str()).unwrap_or("not known");
+    let cells = client.asked().into_iter().map(|cell| {
+        let outcome = said
+            .lines
+            .iter()
+            .filter(|line| line["cell"] == cell)
+            .find_map(|line| Some((line["ok"].as_bool()?, line["detail"].as_str().unwrap_or_default())));
+        let outcome = match (outcome, client.reason(cell)) {
+            (Some((true, _)), None) => Outcome::Works,
+            (Some((false, _)), Some(reason)) => Outcome::Theirs(reason.to_owned()),
+            (Some((true, _)), Some(_)) => Outcome::Unexpected("works now: take its reason away".to_owned()),
+            (Some((false, detail)), None) => Outcome::Unexpected(detail.to_owned()),
+            (None, _) => Outcome::Unexpected(said.trouble.clone().unwrap_or("no word about it".to_owned())),
+        };
+        Cell { cell: cell.to_owned(), outcome }
+    });
+    Run { name: client.name, version: version.to_owned(), cells: cells.collect() }
+}
+
+fn unexpected(runs: &[Run]) -> Vec<String> {
+    let of = |run: &Run| -> Vec<String> {
+        let unexpected = run.cells.iter().filter_map(|cell| match &cell.outcome {
+            Outcome::Unexpected(why) => Some(format!("{}, {}: {why}", run.name, cell.cell)),
+            _ => None,
+        });
+        unexpected.collect()
+    };
+    runs.iter().flat_map(of).collect()
+}
+
+fn print(run: &Run) {
+    let good = run.cells.iter().filter(|cell| !matches!(cell.outcome, Outcome::Unexpected(_))).count();
+    println!("    {} {}: {good} of {} cells as expected", run.name, run.version, run.cells.len());
+    for line in unexpected(std::slice::from_ref(run)) {
+        println!("      {line}");
+    }
+}
+
+/// The table for people, with the reasons under it.
+fn table(runs: &[Run]) -> String {
+    let headings: Vec<_> = COLUMNS.iter().map(|column| column.heading).collect();
+    let mut text = format!(
+        "| client | version | {} |\n|---|---|{}\n",
+        headings.join(" | "),
+        "---|".repeat(headings.len())
+    );
+    let mut reasons: Vec<&str> = Vec::new();
+    for run in runs {
+        let mut mark = |column: &expected::Column| {
+            let cell = run.cells.iter().find(|cell| cell.cell == column.cell);
+            match cell.map(|cell| &cell.outcome) {
+                Some(Outcome::Works) => "✓".to_owned(),
+                Some(Outcome::Theirs(reason)) => {
+                    let known = reasons.iter().position(|known| known == reason);
+                    let number = known.unwrap_or_else(|| {
+                        reasons.push(reason);
+                        reasons.len() - 1
+                    });
+                    format!("theirs ({})", number + 1)
+                }
+                Some(Outcome::Unexpected(_)) => "**✗**".to_owned(),
+                None => "–".to_owned(),
+            }
+        };
+        let marks: Vec<_> = COLUMNS.iter().map(&mut mark).collect();
+        let _ = writeln!(text, "| {} | {} | {} |", run.name, run.version, marks.join(" | "));
+    }
+    for (at, reason) in reasons.iter().enumerate() {
+        let _ = write!(text, "\n{}. {reason}", at + 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expected::Start;
+    use serde_json::json;
+
+    const CLIENT: Client = Client {
+        name: "c",
+        start: Start::Rust,
+        variant: "",
+        cells: &["plain", "stream", "cut"],
+        lacks: &["cut"],
+        theirs: &[("stream", "it cannot")],
+        is_quick: false,
+    };
+
+    fn run(plain: Option<bool>, stream: Option<bool>, trouble: Option<&str>) -> Run {
+        let line =
+            |cell: &str, ok: Option<bool>| json!({"client": "c", "cell": cell, "ok": ok, "detail": "so"});
+        let mut lines = vec![json!({"client": "c", "version": "1.2"})];
+        for (cell, ok) in [("plain", plain), ("stream", stream)] {
+            lines.push(line(cell, None));
+            lines.extend(ok.map(|ok| line(cell, Some(ok))));
+        }
+        judge(&CLIENT, &Said { lines, trouble: trouble.map(str::to_owned) })
+    }
+
+    // R: E2
+    #[test]
+    fn a_cell_works_or_is_theirs_and_anything_else_fails() {
+        let fine = run(Some(true), Some(false), None);
+        assert_eq!(unexpected(&[fine]), Vec::<String>::new());
+        assert_eq!(unexpected(&[run(Some(false), Some(false), None)]), ["c, plain: so"]);
+        assert_eq!(
+            unexpected(&[run(Some(true), Some(true), None)]),
+            ["c, stream: works now: take its reason away"]
+        );
+        assert_eq!(unexpected(&[run(Some(true), None, Some("hangs"))]), ["c, stream: hangs"]);
+        assert_eq!(unexpected(&[run(None, Some(false), None)]), ["c, plain: no word about it"]);
+    }
+
+    #[test]
+    fn the_table_says_what_is_theirs_and_why() {
+        let text = table(&[run(Some(true), Some(false), None)]);
+        assert!(text.contains("\n| c | 1.2 | ✓ | theirs (1) | – |"), "{text}");
+        assert!(text.ends_with("\n1. it cannot"), "{text}");
+    }
+
+    #[test]
+    fn every_cell_is_a_column() {
+        for client in &CLIENTS {
+            for cell in client.cells.iter().chain(client.lacks) {
+                assert!(COLUMNS.iter().any(|column| column.cell == *cell), "{}: {cell}", client.name);
+            }
+            assert!(client.theirs.iter().all(|(cell, _)| client.cells.contains(cell)), "{}", client.name);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The model and the clients as processes.
+
+use super::expected::Client;
+use super::packages::{Installed, SOURCES};
+use crate::fault::fault;
+use crate::program::Program;
+use crate::repository;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// A client that has not come to the end of a cell by then hangs. Long for a slow machine: the longest cell takes seconds.
+const CELL_MAX: Duration = Duration::from_secs(180);
+
+/// `throughline mock` with the matrix's script, which ends with this value.
+pub struct Model {
+    child: Child,
+    /// `http://127.0.0.1:12345/v1`
+    pub base_url: String,
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Model {
+    pub fn start(throughline: &Path) -> Result<Self> {
+        let script = repository::root().join(SOURCES).join("model.toml");
+        let mut command = Command::new(throughline);
+        command.arg("mock").arg("--script").arg(script).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child =
+            command.stderr(Stdio::null()).spawn().context("`throughline mock` could not be started")?;
+        let mut stdout = BufReader::new(child.stdout.take().context("a pipe of its own")?);
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        let Some((_, address)) = line.trim().rsplit_once("http://") else {
+            return Err(fault(format!("`throughline mock` says `{}`", line.trim()), "see what it says"));
+        };
+        let base_url = format!("http://{address}/v1");
+        Ok(Self { child, base_url, _stdout: stdout })
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the clients have noticed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a client's script says: the lines of JSON, and what it had to say besides.
+pub struct Said {
+    pub lines: Vec<Value>,
+    /// Why there are no more lines, if it did not come to its end.
+    pub trouble: Option<String>,
+}
+
+/// Runs all cells of a client against this server.
+pub fn run(client: &Client, installed: &Installed, address: &str, key: &str, folder: &Path) -> Result<Said> {
+    let log = folder.join("client.log");
+    let errors = fs::File::create(&log).with_context(|| format!("{} cannot be written", log.display()))?;
+    let mut command = Command::new(&installed.program);
+    command
+        .args(&installed.script)
+        .args(client.asked())
+        .current_dir(folder)
+        .env("BASE_URL", format!("http://{address}"))
+        .env("KEY", key)
+        .env("CLIENT", client.variant)
+        .env("PACKAGES", &installed.packages)
+        .env("PYTHONPATH", repository::root().join(SOURCES))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("NO_PROXY", "127.0.0.1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors);
+    // So that it can be ended with whatever it has started.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn().with_context(|| format!("{} could not be started", client.name))?;
+    let stdout = child.stdout.take().context("a pipe of its own")?;
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let mut said = Said { lines: Vec::new(), trouble: None };
+    loop {
+        match lines.recv_timeout(CELL_MAX) {
+            // Whatever else a library prints is no word about a cell.
+            Ok(line) => said.lines.extend(serde_json::from_str::<Value>(&line)),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                said.trouble = Some(format!("hangs: nothing for {} s", CELL_MAX.as_secs()));
+                break;
+            }
+        }
+    }
+    end(&mut child, said.trouble.is_some());
+    let status = child.wait()?;
+    if said.trouble.is_none() && !status.success() {
+        let words = fs::read_to_string(&log).unwrap_or_default();
+        let last = words.trim().lines().last().unwrap_or_default().to_owned();
+        said.trouble = Some(format!("ended with {status}: {last}"));
+    }
+    Ok(said)
+}
+
+/// Ends a client that hangs, with all that it has started.
+fn end(child: &mut Child, hangs: bool) {
+    if hangs {
+        let group = format!("-{}", child.id());
+        // Where there is no such command, at least the client itself ends.
+        let _ = Program::new("kill").args(["-KILL", "--", &group]).works();
+        let _ = child.kill();
+    }
+}
