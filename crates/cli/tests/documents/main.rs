@@ -1,5 +1,7 @@
 //! The documents say what the program does: commands with their output, configurations, scenarios, limits with their
-//! defaults, flags, and the tests that ARCHITECTURE.md and docs/reliability.md name. R: D2, D3
+//! defaults, flags, and the tests that they name. R: D2, D3
+
+mod named_tests;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
@@ -354,74 +356,6 @@ fn flags_in_the_documents_exist() {
     for flag in flags {
         assert!(known.contains(flag), "{flag} is no flag");
     }
-}
-
-// R: D3
-#[test]
-fn every_invariant_names_tests_that_exist() {
-    let document = read("ARCHITECTURE.md");
-    let table = document.split("## Invariants").nth(1).and_then(|rest| rest.split("\n## ").next());
-    let mut named = 0;
-    for row in table.expect("a table of invariants").lines().filter(|line| line.starts_with("| ")) {
-        // `test`, `test` in `file`; ...
-        for group in row.rsplit('|').nth(1).unwrap_or_default().split(';') {
-            let codes: Vec<&str> = group.split('`').skip(1).step_by(2).collect();
-            let Some(file) =
-                codes.iter().find(|code| code.ends_with(".rs") && group.contains(&format!(" in `{code}`")))
-            else {
-                continue;
-            };
-            let source = read(file);
-            for test in codes.iter().take_while(|code| *code != file) {
-                // Mutants are values, tests are functions.
-                let is_test = test.starts_with(char::is_lowercase);
-                let named_there = if is_test { format!("fn {test}(") } else { (*test).to_owned() };
-                assert!(source.contains(&named_there), "{test} is not in {file}");
-                named += 1;
-            }
-        }
-    }
-    assert!(named >= 30, "{named} tests");
-    assert!(document.lines().count() < 300);
-}
-
-/// A fault without a test is a wish.
-// R: R3, D3
-#[test]
-fn every_fault_names_tests_that_exist() {
-    let document = read("docs/reliability.md");
-    let (mut faults, mut named) = (0, 0);
-    let mut is_table = false;
-    for line in document.lines() {
-        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        match cells[..] {
-            ["fault", "behaviour", "test"] => is_table = true,
-            _ if !line.starts_with('|') => is_table = false,
-            [fault, behaviour, tests] if is_table => {
-                assert!(!fault.is_empty() && !behaviour.is_empty(), "{line}");
-                faults += 1;
-                let before = named;
-                // `test`, `test` in `file`; ...
-                for group in tests.split(';') {
-                    let codes: Vec<&str> = group.split('`').skip(1).step_by(2).collect();
-                    let Some((file, tests)) = codes.split_last() else { panic!("no test in: {group}") };
-                    assert!(file.ends_with(".rs"), "`{file}` is no file, in: {group}");
-                    let source = read(file);
-                    for test in tests {
-                        assert!(source.contains(&format!("fn {test}(")), "{test} is not in {file}");
-                        named += 1;
-                    }
-                }
-                assert!(named > before, "no test for: {fault}");
-            }
-            _ if is_table => assert!(line.starts_with("|---"), "three cells, not: {line}"),
-            _ => {}
-        }
-    }
-    for section in ["Upstream", "Tools", "Clients and viewers", "Processes and clocks", "Store"] {
-        assert!(document.contains(&format!("\n## {section}\n")), "there is no section {section}");
-    }
-    assert!(faults >= 60 && named >= 90, "{faults} faults, {named} tests");
 }
 
 /// All Rust files below a folder, as one text.

@@ -1,0 +1,69 @@
+//! Tests that documents name exist: those behind the invariants, the faults and the findings. R: D3
+
+use super::read;
+
+/// How many tests each group of a cell names (`test`, `test` in `file`; ...); fails on one that is not in its file.
+fn tests_of(cell: &str) -> Vec<usize> {
+    let tests_of_group = |group: &str| {
+        let codes: Vec<&str> = group.split('`').skip(1).step_by(2).collect();
+        let is_file = |code: &&&str| !code.ends_with('/') && group.contains(&format!(" in `{code}`"));
+        let Some(file) = codes.iter().find(is_file) else { return 0 };
+        let source = read(file);
+        let tests = codes.iter().take_while(|code| *code != file);
+        tests
+            .inspect(|test| {
+                // Mutants are values and tests of the page are sentences; tests in Rust are functions.
+                let is_function = file.ends_with(".rs") && test.starts_with(char::is_lowercase);
+                let definition = if is_function { format!("fn {test}(") } else { (**test).to_owned() };
+                assert!(source.contains(&definition), "{test} is not in {file}");
+            })
+            .count()
+    };
+    cell.split(';').map(tests_of_group).collect()
+}
+
+/// Cells of the rows of all tables with these headings.
+fn rows<'a>(document: &'a str, headings: [&str; 3]) -> Vec<[&'a str; 3]> {
+    let mut rows = Vec::new();
+    let mut is_table = false;
+    for line in document.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        match cells[..] {
+            _ if !line.starts_with('|') => is_table = false,
+            [first, second, third] if [first, second, third] == headings => is_table = true,
+            [first, second, third] if is_table => rows.push([first, second, third]),
+            _ if is_table => assert!(line.starts_with("|---"), "three cells, not: {line}"),
+            _ => {}
+        }
+    }
+    rows
+}
+
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let document = read("ARCHITECTURE.md");
+    let table = document.split("## Invariants").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows = table.expect("a table of invariants").lines().filter(|line| line.starts_with("| "));
+    // Some are held by a check or a type and name no test.
+    let named: usize = rows.flat_map(|row| tests_of(row.rsplit('|').nth(1).unwrap_or_default())).sum();
+    assert!(named >= 30, "{named} tests");
+    assert!(document.lines().count() < 300);
+}
+
+/// A fault without a test is a wish. R: R3
+#[test]
+fn every_fault_names_tests_that_exist() {
+    let document = read("docs/reliability.md");
+    let faults = rows(&document, ["fault", "behaviour", "test"]);
+    let mut named = 0;
+    for [fault, behaviour, tests] in &faults {
+        assert!(!fault.is_empty() && !behaviour.is_empty(), "an empty cell beside: {tests}");
+        let tests = tests_of(tests);
+        assert!(!tests.contains(&0), "no test for: {fault}");
+        named += tests.iter().sum::<usize>();
+    }
+    for section in ["Upstream", "Tools", "Clients and viewers", "Processes and clocks", "Store"] {
+        assert!(document.contains(&format!("\n## {section}\n")), "there is no section {section}");
+    }
+    assert!(faults.len() >= 60 && named >= 90, "{} faults, {named} tests", faults.len());
+}
