@@ -5,16 +5,21 @@ use throughline::tools::Toggle;
 use throughline::wire::{Dialect, Media, Message, Outcome, ToolChoice, UserPart};
 use throughline_server::surface::chat_completions::Refusal;
 use throughline_server::surface::chat_completions::request::{
-    ApprovalWish, ChatRequest, Delivery, UploadedFile, files_wanted,
+    ApprovalWish, ChatRequest, Delivery, Senses, UploadedFile, files_wanted,
 };
 
 fn read(body: &Value) -> Result<ChatRequest, Refusal> {
-    ChatRequest::read(body, &|id| {
+    read_for(body, Senses::default())
+}
+
+fn read_for(body: &Value, senses: Senses) -> Result<ChatRequest, Refusal> {
+    let file = |id: &str| {
         (id == "file_1").then(|| UploadedFile {
             name: "cat.png".into(),
             media: Media::new("image/png".into(), "aGk=".into()),
         })
-    })
+    };
+    ChatRequest::read(body, &file, senses)
 }
 
 fn understood(more: Value) -> ChatRequest {
@@ -144,7 +149,6 @@ fn what_cannot_be_done_is_refused_by_name() {
     for (more, code, param) in [
         (json!({"model": null}), "invalid_request", "model"),
         (json!({"messages": []}), "invalid_request", "messages"),
-        (json!({"messages": [{"role": "system", "content": "x"}]}), "invalid_request", "messages"),
         (json!({"messages": [{"role": "robot", "content": "x"}]}), "invalid_request", "messages[0].role"),
         (
             json!({"messages": [{"role": "function", "name": "f", "content": "x"}]}),
@@ -170,16 +174,18 @@ fn what_cannot_be_done_is_refused_by_name() {
             "messages[0].content[0].file.file_id",
         ),
         (
-            user(json!([{"type": "input_audio", "input_audio": {}}])),
+            user(json!([{"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}])),
             "unsupported",
-            "messages[0].content[0].type",
+            "messages[0].content[0].input_audio",
         ),
         (json!({"n": 2}), "unsupported", "n"),
         (json!({"stream": "yes"}), "invalid_request", "stream"),
-        (json!({"max_tokens": -1}), "invalid_request", "max_tokens"),
+        (json!({"max_tokens": -2}), "invalid_request", "max_tokens"),
+        (json!({"max_tokens": 1.5}), "invalid_request", "max_tokens"),
         (json!({"temperature": "hot"}), "invalid_request", "temperature"),
         (json!({"modalities": ["text", "audio"]}), "unsupported", "modalities"),
-        (json!({"functions": []}), "unsupported", "functions"),
+        (json!({"functions": [{"name": "f"}]}), "unsupported", "functions"),
+        (json!({"function_call": {"name": "f"}}), "unsupported", "function_call"),
         (json!({"tools": [{"type": "custom", "custom": {"name": "x"}}]}), "unsupported", "tools[0].type"),
         (json!({"tools": [tool("a b")]}), "invalid_request", "tools[0].function.name"),
         (json!({"tools": [tool("a"), tool("a")]}), "invalid_request", "tools"),
@@ -255,6 +261,112 @@ fn a_choice_is_understood_in_every_form_in_which_it_comes() {
     }
 }
 
+/// Defaults that clients write out, and habits of other servers.
+#[test]
+fn what_says_nothing_is_no_reason_to_refuse() {
+    let tokens =
+        |more: Value| understood(more).sampling.settings(Dialect::OpenaiChat).unwrap().max_output_tokens;
+    for (more, expected) in [
+        (json!({"max_tokens": -1}), None),
+        (json!({"max_tokens": 0}), None),
+        (json!({"max_tokens": -1.0}), None),
+        (json!({"max_tokens": 100.0}), Some(100)),
+        (json!({"max_completion_tokens": 7}), Some(7)),
+    ] {
+        assert_eq!(tokens(more.clone()), expected, "{more}");
+    }
+    for more in [
+        json!({"n": 1}),
+        json!({"n": 1.0}),
+        json!({"functions": []}),
+        json!({"functions": [], "function_call": "auto"}),
+        json!({"function_call": "none"}),
+    ] {
+        assert_eq!(understood(more).talk.input, [text("Hi")]);
+    }
+    let only_system = understood(json!({"messages": [
+        {"role": "system", "content": "Be short."}, {"role": "system", "content": "Sum up: a, b."}]}));
+    assert_eq!(only_system.talk.input, [text("Sum up: a, b.")]);
+    assert_eq!(only_system.instructions.as_deref(), Some("Be short."));
+}
+
+#[test]
+fn results_have_pictures_and_arguments_may_be_objects() {
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
+    let request = understood(json!({"messages": [
+        {"role": "user", "content": "Draw"},
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "draw", "arguments": {"what": "cat"}}}]},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "Here:"}, picture]},
+    ]}));
+    let Message::Step(step) = &request.talk.history[1] else { panic!("{:?}", request.talk.history) };
+    let (call, Outcome::Done(output)) = &step.calls[0] else { panic!("{step:?}") };
+    assert_eq!(call.arguments.as_ref().unwrap().value, json!({"what": "cat"}));
+    assert_eq!(
+        (output.text.as_str(), output.media.as_slice()),
+        ("Here:", [Media::new("image/png".into(), "aGk=".into())].as_slice())
+    );
+}
+
+/// The server looks nothing up; an upstream that does is given the address.
+#[test]
+fn addresses_and_sound_go_to_models_that_take_them() {
+    let said = |part: Value, senses| {
+        let body = with(json!({"messages": [{"role": "user", "content": [part]}]}));
+        read_for(&body, senses).map(|request| request.talk.input)
+    };
+    let address = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
+    let fetches = Senses { fetches_images: true, ..Senses::default() };
+    let url = "https://example.com/cat.png?size=2";
+    assert_eq!(
+        said(address(url), fetches).unwrap(),
+        [UserPart::Image(Media::at("image/png".into(), url.into()))]
+    );
+    assert_eq!(said(address(url), Senses::default()).unwrap_err().code, "remote_image");
+    for inside in [
+        "http://example.com/cat.png",
+        "https://localhost/cat.png",
+        "https://127.0.0.1/cat.png",
+        "https://[::1]/cat.png",
+        "https://2130706433/cat.png",
+        "https://router.local/cat.png",
+        "https://metadata.google.internal/",
+        "https://intranet/cat.png",
+        "https://a:b@example.com/cat.png",
+        "file:///etc/passwd",
+        "ftp://example.com/cat.png",
+        "cat.png",
+    ] {
+        assert_eq!(said(address(inside), fetches).unwrap_err().code, "remote_image", "{inside}");
+    }
+    let sound = json!({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}});
+    let hears = Senses { hears: true, ..Senses::default() };
+    assert_eq!(
+        said(sound, hears).unwrap(),
+        [UserPart::File { name: "sound.mp3".into(), media: Media::new("audio/mpeg".into(), "aGk=".into()) }]
+    );
+}
+
+/// An answer that silently is another one is worse than none.
+#[test]
+fn what_the_model_is_not_told_is_named() {
+    let request = understood(json!({
+        "seed": 7, "reasoning_effort": "low", "parallel_tool_calls": false, "top_p": 1, "logprobs": true, "top_logprobs": 3,
+        "top_k": 40, "prediction": null, "user": "ada", "store": false, "stream": false, "x y": 1,
+    }));
+    assert_eq!(request.unknown, ["logprobs", "top_logprobs", "top_k"]);
+    for (dialect, expected) in [
+        (Dialect::OpenaiChat, &[][..]),
+        (Dialect::OpenaiResponses, &["seed"]),
+        (Dialect::Anthropic, &["seed", "reasoning_effort"]),
+        (Dialect::Gemini, &["reasoning_effort", "parallel_tool_calls"]),
+        (Dialect::Ollama, &["reasoning_effort", "parallel_tool_calls"]),
+    ] {
+        let mut left_out = request.sampling.left_out(dialect);
+        left_out.sort_unstable_by_key(|name| expected.iter().position(|known| known == name));
+        assert_eq!(left_out, expected, "{dialect}");
+    }
+}
+
 /// What is asked for, in the words of each upstream.
 #[test]
 fn sampling_is_passed_on_or_refused() {
@@ -294,12 +406,15 @@ fn sampling_is_passed_on_or_refused() {
             "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}}}),
         ),
         (Dialect::Ollama, json!({"format": {"type": "object"}})),
+        (
+            Dialect::Anthropic,
+            json!({"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}),
+        ),
     ] {
         assert_eq!(Value::Object(settings(&form, dialect).unwrap().extra), extra, "{dialect:?}");
     }
     for (more, dialect, param) in [
         (json!({"stop": ["END"]}), Dialect::OpenaiResponses, "stop"),
-        (json!({"response_format": {"type": "json_object"}}), Dialect::Anthropic, "response_format"),
         (json!({"logit_bias": {"1": 2}}), Dialect::Gemini, "logit_bias"),
     ] {
         assert_eq!(settings(&more, dialect).unwrap_err().param, param, "{dialect:?}");
@@ -307,4 +422,9 @@ fn sampling_is_passed_on_or_refused() {
     // What changes nothing is no reason to refuse.
     let plain = json!({"response_format": {"type": "text"}, "parallel_tool_calls": true, "logit_bias": null});
     assert!(settings(&plain, Dialect::Anthropic).unwrap().extra.is_empty());
+    // A sentence where there is no field.
+    let any_json = understood(json!({"response_format": {"type": "json_object"}})).sampling;
+    assert!(any_json.settings(Dialect::Anthropic).unwrap().extra.is_empty());
+    assert!(any_json.in_words(Dialect::Anthropic).unwrap().contains("one JSON object"));
+    assert_eq!(any_json.in_words(Dialect::OpenaiChat), None);
 }

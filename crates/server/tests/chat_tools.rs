@@ -178,3 +178,93 @@ async fn in_text_mode_a_call_is_demanded_in_words() {
     assert_eq!(server.upstream.requests()[0].tool_choice, SeenChoice::Named("clock".into()));
     assert_eq!(server.upstream.violations(), []);
 }
+
+fn schema() -> Value {
+    json!({"response_format": {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}}}})
+}
+
+fn look_and_answer() -> Queue {
+    Queue::new([
+        Script::new().say("Let me look it up first.").call("weather_today", json!({})),
+        Script::new().say("{\"name\": \"Ada\"}"),
+    ])
+}
+
+#[tokio::test]
+async fn where_json_is_asked_for_the_last_steps_text_is_the_answer() {
+    for render in ["none", "text", "details"] {
+        let mut more = schema();
+        more["throughline"] = json!({"render": render});
+        let server = serve(look_and_answer()).await;
+        let streamed = answer(&server, more.clone()).await;
+        assert_eq!(streamed.content, "{\"name\": \"Ada\"}", "{render}");
+        assert!(streamed.reasoning.contains("Let me look it up first."), "{}", streamed.reasoning);
+
+        let server = serve(look_and_answer()).await;
+        more["stream"] = json!(false);
+        let (status, whole) = server.post("/v1/chat/completions", asking(more)).await;
+        let message = &whole["choices"][0]["message"];
+        assert_eq!((status, &message["content"]), (200, &json!("{\"name\": \"Ada\"}")), "{whole}");
+    }
+}
+
+/// The client parses each answer of its own.
+#[tokio::test]
+async fn what_is_said_beside_a_clients_call_stays_with_it() {
+    let script = [Script::new().say("One moment.").call("clock", json!({})), Script::new().say("{}")];
+    let server = serve(Queue::new(script)).await;
+    let mut more = schema();
+    more["tools"] = json!([function("clock")]);
+    let first = answer(&server, more).await;
+    assert_eq!((first.content.as_str(), first.finish.as_deref()), ("One moment.", Some("tool_calls")));
+    let mut more = with_results(&first, schema());
+    more["messages"][1]["content"] = json!("One moment.");
+    assert_eq!(answer(&server, more).await.content, "{}");
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
+    let server = serve(Queue::new([Script::new().say("Hi."), Script::new().say("Hi.")])).await;
+    for (more, expected) in [
+        (json!({"logprobs": true, "top_k": 40, "seed": 1}), Some("logprobs, top_k")),
+        (json!({"seed": 1, "stop": ["END"], "reasoning_effort": "low", "parallel_tool_calls": false}), None),
+    ] {
+        let sent = server.client().post(server.url("/v1/chat/completions")).json(&asking(more));
+        let response = sent.send().await.unwrap();
+        let named =
+            response.headers().get("throughline-ignored").map(|names| names.to_str().unwrap().to_owned());
+        assert_eq!((response.status().as_u16(), named.as_deref()), (200, expected));
+        response.bytes().await.unwrap();
+    }
+    let body = |at: usize| -> Value {
+        serde_json::from_slice(&server.upstream.exchanges()[at].request.body).unwrap()
+    };
+    let sent = body(1);
+    assert_eq!(
+        (&sent["seed"], &sent["stop"], &sent["reasoning_effort"], &sent["parallel_tool_calls"]),
+        (&json!(1), &json!(["END"]), &json!("low"), &json!(false))
+    );
+}
+
+/// Each of them was refused, and each is what some client sends.
+#[tokio::test]
+async fn what_real_clients_send_is_answered() {
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
+    let with_picture = json!([
+        {"role": "user", "content": "Draw"},
+        {"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "draw", "arguments": {"what": "cat"}}}]},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "Here"}, picture]},
+    ]);
+    for more in [
+        json!({"max_tokens": -1}),
+        json!({"max_tokens": 100.0, "n": 1.0}),
+        json!({"functions": []}),
+        json!({"messages": [{"role": "system", "content": "Sum up."}]}),
+        json!({"messages": with_picture}),
+    ] {
+        let server = serve(Queue::new([Script::new().say("Hi.")])).await;
+        assert_eq!(answer(&server, more.clone()).await.content, "Hi.", "{more}");
+        assert_eq!(server.upstream.violations(), [], "{more}");
+    }
+}

@@ -42,7 +42,7 @@ fn is_open(path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn no_route_answers_a_foreign_name_or_a_foreign_page_whoever_asks() {
+async fn no_route_answers_a_foreign_name_without_a_key_nor_a_foreign_page_whoever_asks() {
     let server = Gated::start(silent(), &settings()).await;
     let (key, _) = server.key(&ALL).await;
     let bearer = format!("Bearer {key}");
@@ -50,22 +50,28 @@ async fn no_route_answers_a_foreign_name_or_a_foreign_page_whoever_asks() {
     let own = format!("127.0.0.1:{port}");
     let rebound = format!("evil.example:{port}");
     let rebound_origin = format!("http://{rebound}");
-    let bad: [&[(&str, &str)]; 9] = [
-        &[("Host", "evil.example")],
+    // With a good key, and with one that is not.
+    let bad: [&[(&str, &str)]; 6] = [
         &[("Host", &rebound), ("Origin", &rebound_origin)],
-        &[("Host", "127.0.0.1.evil.example")],
         &[("Host", "")],
         &[("Host", &own), ("Origin", "https://evil.example")],
-        &[("Host", &own), ("Origin", "null")],
         &[("Host", &own), ("Origin", "http://localhost:1")],
         &[("Host", &own), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")],
         &[("Host", &own), ("Access-Control-Request-Private-Network", "true")],
     ];
+    let without_key: [&[(&str, &str)]; 4] = [
+        &[("Host", "evil.example")],
+        &[("Host", "127.0.0.1.evil.example")],
+        &[("Host", &own), ("Origin", "null")],
+        &[("Host", &own), ("Origin", "app://obsidian.md")],
+    ];
+    let bad = bad.into_iter().map(|headers| (headers, bearer.as_str()));
+    let bad: Vec<_> = bad.chain(without_key.into_iter().map(|headers| (headers, "Bearer tl_x_y"))).collect();
     for (method, path) in routes() {
-        for headers in bad {
+        for (headers, key) in &bad {
             for upgrade in [false, true] {
                 let mut headers = headers.to_vec();
-                headers.extend([("Authorization", bearer.as_str()), JSON]);
+                headers.extend([("Authorization", *key), JSON]);
                 if upgrade {
                     headers.extend([("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")]);
                 }
@@ -74,6 +80,40 @@ async fn no_route_answers_a_foreign_name_or_a_foreign_page_whoever_asks() {
             }
         }
     }
+}
+
+/// Open WebUI in a container calls this machine `host.docker.internal`; Obsidian, Tauri and Electron have origins of their own.
+#[tokio::test]
+async fn a_good_key_is_enough_under_a_name_and_out_of_a_program_that_nobody_has_configured() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (key, _) = server.key(&ALL).await;
+    let bearer = format!("Bearer {key}");
+    let own = format!("127.0.0.1:{}", server.address.port());
+    for headers in [
+        &[("Host", "host.docker.internal:8787")][..],
+        &[("Host", own.as_str()), ("Origin", "app://obsidian.md")],
+        &[("Host", own.as_str()), ("Origin", "tauri://localhost")],
+        &[("Host", own.as_str()), ("Origin", "null")],
+    ] {
+        let with_key = [headers, &[("Authorization", bearer.as_str())]].concat();
+        let answer = server.ask("GET", "/v1/models", &with_key, "").await;
+        assert_eq!(answer.status, 200, "{headers:?} {answer:?}");
+        let origin = headers.iter().find(|(name, _)| *name == "Origin").map(|(_, origin)| *origin);
+        assert_eq!(answer.header("access-control-allow-origin"), origin);
+        assert_eq!(server.ask("GET", "/v1/models", headers, "").await.status, 403, "{headers:?}");
+    }
+    // The page of a program asks before it shows the key.
+    let preflight = [
+        ("Host", own.as_str()),
+        ("Origin", "app://obsidian.md"),
+        ("Access-Control-Request-Method", "POST"),
+        ("Access-Control-Request-Headers", "authorization,content-type"),
+    ];
+    let answer = server.ask("OPTIONS", "/v1/chat/completions", &preflight, "").await;
+    assert_eq!(
+        (answer.status, answer.header("access-control-allow-origin")),
+        (204, Some("app://obsidian.md"))
+    );
 }
 
 #[tokio::test]

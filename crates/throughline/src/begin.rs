@@ -101,7 +101,7 @@ impl Throughline {
             tools,
             tool_choice,
             remarks,
-            settings: over(request.settings, &agent.settings),
+            settings: request.settings.over(&agent.settings),
             limits,
             start: agent.tool_call.start,
             execution: agent.tool_call.execution,
@@ -297,17 +297,6 @@ fn as_text(protocol: &dyn TextProtocol, own: &[OfferedTool], guided: bool) -> St
     let definitions: Vec<_> = own.iter().map(|tool| tool.definition.clone()).collect();
     let definitions = protocol.definitions(&definitions);
     if guided { definitions } else { format!("{}\n\n{definitions}", protocol.guide().trim_end()) }
-}
-
-/// What the request says of sampling, over what the agent has.
-fn over(request: Settings, agent: &Settings) -> Settings {
-    let mut extra = agent.extra.clone();
-    extra.extend(request.extra);
-    Settings {
-        temperature: request.temperature.or(agent.temperature),
-        max_output_tokens: request.max_output_tokens.or(agent.max_output_tokens),
-        extra,
-    }
 }
 
 /// The offered tools as the machine needs them.

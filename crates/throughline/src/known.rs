@@ -43,13 +43,13 @@ pub fn all() -> Vec<Known> {
         Known {
             // `developer` is understood by every current model and required by the reasoning ones.
             // https://platform.openai.com/docs/guides/text-generation
-            profile: Profile { developer_role: true, ..Profile::default() },
+            profile: Profile { developer_role: true, fetches_images: true, ..Profile::default() },
             ..chat("openai", "OpenAI", "https://api.openai.com/v1", Some("OPENAI_API_KEY"))
                 .keys_at("https://platform.openai.com/api-keys").note("Chat Completions; `openai-responses` speaks the Responses API.")
         },
         Known {
             dialect: Dialect::OpenaiResponses,
-            profile: Profile { developer_role: true, ..Profile::default() },
+            profile: Profile { developer_role: true, fetches_images: true, ..Profile::default() },
             ..chat(
                 "openai-responses",
                 "OpenAI (Responses)",
@@ -93,7 +93,7 @@ pub fn all() -> Vec<Known> {
         },
         Known {
             // https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning
-            profile: echo(ReasoningEcho::ReasoningDetails),
+            profile: Profile { fetches_images: true, ..echo(ReasoningEcho::ReasoningDetails) },
             // Its models are everybody's. https://openrouter.ai/docs/api-reference/limits
             key_check: Some("/key"),
             ..chat("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY"))
@@ -110,20 +110,27 @@ pub fn all() -> Vec<Known> {
                 tool_id_format: ToolIdFormat::NineAlphanumeric,
                 // 422 `extra_forbidden` for `stream_options` (anon-kode#53); usage comes anyway.
                 include_usage: false,
+                fetches_images: true,
                 ..Profile::default()
             },
             ..chat("mistral", "Mistral", "https://api.mistral.ai/v1", Some("MISTRAL_API_KEY"))
                 .keys_at("https://console.mistral.ai/api-keys").note("Refuses unknown fields with 422.")
         },
-        chat("xai", "xAI (Grok)", "https://api.x.ai/v1", Some("XAI_API_KEY"))
-            .keys_at("https://console.x.ai").note("Some models refuse `reasoning_effort: none`."),
+        Known {
+            profile: Profile { fetches_images: true, ..Profile::default() },
+            ..chat("xai", "xAI (Grok)", "https://api.x.ai/v1", Some("XAI_API_KEY"))
+                .keys_at("https://console.x.ai").note("Some models refuse `reasoning_effort: none`.")
+        },
         Known {
             dialect: Dialect::Anthropic,
+            profile: Profile { fetches_images: true, ..Profile::default() },
             ..chat("anthropic", "Anthropic", "https://api.anthropic.com/v1", Some("ANTHROPIC_API_KEY"))
                 .keys_at("https://console.anthropic.com/settings/keys").note("Messages API; thinking blocks go back with their signatures.")
         },
         Known {
             dialect: Dialect::Gemini,
+            // Every current model hears. https://ai.google.dev/gemini-api/docs/audio
+            profile: Profile { fetches_images: true, audio: true, ..Profile::default() },
             ..chat(
                 "gemini",
                 "Google Gemini",

@@ -117,7 +117,7 @@ impl Secrets {
                     MediaContent::Here { data } => {
                         Media::new(media.media_type, self.redact(&data).into_owned())
                     }
-                    MediaContent::Kept { .. } => media,
+                    MediaContent::Kept { .. } | MediaContent::At { .. } => media,
                 })
                 .collect(),
             ..output

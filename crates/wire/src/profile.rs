@@ -64,6 +64,11 @@ pub struct Profile {
     pub encrypted_reasoning: bool,
     /// The model sees pictures. Default true; without, they become a note.
     pub vision: bool,
+    /// The model hears sound, of the formats that its API takes. Default false: without, it becomes a note.
+    pub audio: bool,
+    /// The upstream looks up pictures by their address itself. Default false: then addresses are refused. Only for servers
+    /// from which nothing of this network can be reached.
+    pub fetches_images: bool,
     /// `tool_choice: "none"` is understood; if not, tools are left out of the last step. Default true.
     pub tool_choice_none: bool,
     /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
@@ -85,6 +90,8 @@ impl Default for Profile {
             include_usage: true,
             encrypted_reasoning: true,
             vision: true,
+            audio: false,
+            fetches_images: false,
             tool_choice_none: true,
             tool_choice_required: true,
             developer_role: false,

@@ -73,3 +73,24 @@ fn the_words_are_the_last_thing_said() {
     let body = body(Dialect::Ollama, &asking(ToolChoice::Required), &Profile::default());
     assert_eq!(body["messages"], json!([{"role": "user", "content": format!("Go\n{REQUIRED}")}]));
 }
+
+#[test]
+fn one_call_at_a_time_is_told_where_tools_are_offered() {
+    let one = |choice: ToolChoice| {
+        let mut request = asking(choice);
+        request.settings.parallel_tool_calls = Some(false);
+        request
+    };
+    for (dialect, pointer, expected) in [
+        (Dialect::OpenaiChat, "/parallel_tool_calls", json!(false)),
+        (Dialect::OpenaiResponses, "/parallel_tool_calls", json!(false)),
+        (Dialect::Anthropic, "/tool_choice", json!({"type": "auto", "disable_parallel_tool_use": true})),
+    ] {
+        let told = body(dialect, &one(ToolChoice::Auto), &Profile::default());
+        assert_eq!(told.pointer(pointer), Some(&expected), "{dialect}");
+        let bare = ModelRequest { tools: Vec::new(), ..one(ToolChoice::Auto) };
+        assert_eq!(body(dialect, &bare, &Profile::default()).pointer(pointer), None, "{dialect}");
+    }
+    let forced = body(Dialect::Anthropic, &one(ToolChoice::Required), &Profile::default());
+    assert_eq!(forced["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
+}

@@ -823,6 +823,28 @@ export interface Listed_KnownUpstream {
 }
 
 /** Some rows of a list, and where the next ones begin. */
+export interface Listed_OpenTurnInfo {
+  /** Newest first, unless the list says otherwise. */
+  items: {
+    /** Who answers. */
+    agent: string;
+    /** The conversation that it belongs to; absent = none. */
+    conversation_id?: string | null;
+    /** `upstream/model` that it began with. */
+    model?: string | null;
+    /** Since when it is parked, in milliseconds since 1970. */
+    parked_at?: number | null;
+    /** Milliseconds since 1970. */
+    started_at: number;
+    /** Which turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it. */
+    turn_id: string;
+    waits_for?: WaitsFor | null;
+  }[];
+  /** `cursor` of the next page; absent = there is nothing more. */
+  next?: string | null;
+}
+
+/** Some rows of a list, and where the next ones begin. */
 export interface Listed_PromptPreview {
   /** Newest first, unless the list says otherwise. */
   items: {
@@ -1050,6 +1072,23 @@ export interface Moment {
 
 /** What happens to a turn when its last viewer is gone. */
 export type OnDisconnect = "continue" | "cancel";
+
+/** A turn that has not ended. */
+export interface OpenTurnInfo {
+  /** Who answers. */
+  agent: string;
+  /** The conversation that it belongs to; absent = none. */
+  conversation_id?: string | null;
+  /** `upstream/model` that it began with. */
+  model?: string | null;
+  /** Since when it is parked, in milliseconds since 1970. */
+  parked_at?: number | null;
+  /** Milliseconds since 1970. */
+  started_at: number;
+  /** Which turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it. */
+  turn_id: string;
+  waits_for?: WaitsFor | null;
+}
 
 /** What a turn continues. */
 export interface ParentTurn {
@@ -1633,6 +1672,9 @@ export interface Usage {
   reasoning_tokens?: number;
 }
 
+/** What a parked turn waits for. All of it comes with another request of whoever asked for the turn. */
+export type WaitsFor = "tool_results" | "approval";
+
 /** Where the time of a turn went. */
 export interface WaterfallInfo {
   /** From its beginning to the first content, in milliseconds. */
@@ -1660,6 +1702,8 @@ export interface Media {
   file_id?: string;
   /** How large that is. */
   bytes?: number;
+  /** Where the upstream finds it by itself, in place of `data`. */
+  url?: string;
 }
 
 /** A part of what the user sent. */
@@ -1680,6 +1724,8 @@ export type UserPart =
       file_id?: string;
       /** How large that is. */
       bytes?: number;
+      /** Where the upstream finds it by itself, in place of `data`. */
+      url?: string;
     }
   | {
       type: "file";
@@ -1694,6 +1740,8 @@ export type UserPart =
       file_id?: string;
       /** How large that is. */
       bytes?: number;
+      /** Where the upstream finds it by itself, in place of `data`. */
+      url?: string;
     };
 
 /** A stretch of time with one name. */
@@ -3157,6 +3205,11 @@ export interface Operations {
     body: CallTool;
     /** It ran, and this is how it ended */
     response: ToolCalled;
+  };
+  /** List the turns that run on this server or are parked here. The list is whole; the oldest is first. */
+  "GET /v1/turns": {
+    /** All that have not ended */
+    response: Listed_OpenTurnInfo;
   };
   /**
    * Start a turn.

@@ -16,27 +16,30 @@ use crate::net::Connection;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use crate::surface::chat_completions::request::{
-    ApprovalWish, ChatRequest, DeclaredTool, Delivery, UploadedFile, files_wanted,
+    ApprovalWish, ChatRequest, DeclaredTool, Delivery, Senses, UploadedFile, files_wanted,
 };
-use crate::surface::chat_completions::{Head, Projection, Refusal};
+use crate::surface::chat_completions::{AnswerText, Head, Projection, Refusal};
 use crate::telemetry::TraceParent;
 use answer::Answer;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::tools::Toggle;
-use throughline::{Agent, Approval, ClientTool, Persona, TurnRequest};
+use throughline::{Agent, Approval, ClientTool, Persona, TurnRequest, Upstream};
 use throughline_engine::Confirm;
-use throughline_wire::Settings;
+use throughline_wire::Dialect;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Names the conversation to go on with, for clients that can set headers and no fields.
 pub const CONVERSATION_HEADER: &str = "throughline-conversation-id";
+
+/// Names the fields of the request that the answer was given without.
+const LEFT_OUT_HEADER: &str = "throughline-ignored";
 
 /// What a call is told that would ask a person, where nobody can be asked.
 const NOBODY_IS_ASKED: &str = "nobody can be asked during an answer without streaming; it would have to be allowed by a rule beforehand";
@@ -65,16 +68,19 @@ async fn complete(
     principal.need(Scope::Chat)?;
     let cut = cut_of(connection);
     let files = files(&state, &principal, files_wanted(&body)).await?;
-    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned())?;
+    let agents = models::known(&state, &principal).await?;
+    let named = models::named(&agents, body["model"].as_str().unwrap_or_default());
+    let upstream = models::upstream(&state.app, &agents, &named);
+    let senses = upstream.as_ref().map(senses_of).unwrap_or_default();
+    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), senses)?;
     if request.conversation_id.is_none()
         && let Some(id) = headers.get(CONVERSATION_HEADER).and_then(|id| id.to_str().ok())
     {
         request.conversation_id = Some(id.to_owned());
     }
-    let agents = models::known(&state, &principal).await?;
-    let named = models::named(&agents, &request.model);
     let render = request.render.or(named.render).unwrap_or(state.render);
-    let mut projection = Projection::new(request.usage_chunk, render);
+    let text = if request.sampling.wants_json() { AnswerText::LastStep } else { AnswerText::EveryStep };
+    let mut projection = Projection::new(request.usage_chunk, render).with_text(text);
     let head = |id: String| Head { id, created: Timestamp::now().as_second(), model: request.model.clone() };
 
     if let Some(resumed) = resumed::waiting_turn(&state, &principal, &request, &mut projection).await? {
@@ -84,30 +90,47 @@ async fn complete(
         resumed.go_on(&state, &principal).await;
         return answer.deliver(request.delivery, cut).await;
     }
+    let dialect = upstream.map(|upstream| upstream.speaks());
+    let left_out = left_out(dialect, &request);
 
     let delivery = request.delivery;
     let model = request.model.clone();
-    let mut new = new_turn(&state, &agents, named, request)?;
+    let mut new = new_turn(&state, &agents, named, dialect, request)?;
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
     let started = state.hub.start(&principal, new).await?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = Head { id, created: Timestamp::now().as_second(), model };
     let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection).await?;
-    answer.deliver(delivery, cut).await
+    let mut response = answer.deliver(delivery, cut).await?;
+    if let Some(left_out) = left_out {
+        response.headers_mut().insert(LEFT_OUT_HEADER, left_out);
+    }
+    Ok(response)
+}
+
+/// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is
+/// worse than none.
+fn left_out(dialect: Option<Dialect>, request: &ChatRequest) -> Option<HeaderValue> {
+    let mut names: Vec<&str> = request.unknown.iter().map(String::as_str).collect();
+    names.extend(dialect.into_iter().flat_map(|dialect| request.sampling.left_out(dialect)));
+    (!names.is_empty()).then(|| HeaderValue::try_from(names.join(", ")).ok())?
 }
 
 fn new_turn(
     state: &AppState,
     agents: &[Agent],
     named: Named,
+    dialect: Option<Dialect>,
     request: ChatRequest,
 ) -> Result<NewTurn, ApiError> {
-    let settings = match models::dialect(&state.app, agents, &named) {
-        Some(dialect) => request.sampling.settings(dialect)?,
-        // Which model it is is found out, and refused, when the turn is started.
-        None => Settings::default(),
-    };
     let approval = approval(state, agents, &named, &request)?;
+    let (settings, in_words) = match dialect {
+        Some(dialect) => (request.sampling.settings(dialect)?, request.sampling.in_words(dialect)),
+        // Which model it is is found out, and refused, when the turn is started.
+        None => Default::default(),
+    };
+    let instructions = request.instructions.into_iter().chain(in_words.map(str::to_owned));
+    let instructions = instructions.reduce(|before, more| format!("{before}\n\n{more}"));
     // A conversation's history is the server's: the hub puts it in, and what the client tells of it is not needed.
     let thread = match request.conversation_id {
         Some(conversation_id) => Thread::In { conversation_id, behind: Behind::Leaf },
@@ -119,7 +142,7 @@ fn new_turn(
         history: request.talk.history,
         agent: named.agent,
         model: named.model,
-        instructions: request.instructions,
+        instructions,
         settings,
         approval,
         own_tools: request.tools.into_iter().map(own_tool).collect(),
@@ -173,6 +196,17 @@ fn approval(
                 Approval::AllowAll | Approval::DenyAll { .. } => None,
             })
         }
+    }
+}
+
+fn senses_of(upstream: &Upstream) -> Senses {
+    let quirks = upstream.quirks();
+    // Others have no form for it, whatever their models hear.
+    let takes_sound = matches!(upstream.speaks(), Dialect::OpenaiChat | Dialect::Gemini);
+    let takes_addresses = upstream.speaks() != Dialect::Ollama;
+    Senses {
+        hears: quirks.audio && takes_sound,
+        fetches_images: quirks.fetches_images && quirks.vision && takes_addresses,
     }
 }
 

@@ -10,8 +10,7 @@ use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use throughline::config::Render;
-use throughline::{Agent, Persona, Throughline};
-use throughline_wire::Dialect;
+use throughline::{Agent, Persona, Throughline, Upstream};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -146,15 +145,13 @@ fn agent_and_render<'a>(agents: &'a [Agent], name: &str) -> Option<(&'a Agent, R
     agents.iter().find(|known| known.name == agent).map(|agent| (agent, render))
 }
 
-/// The dialect in which the first model is asked, if it is known here.
-pub(super) fn dialect(app: &Throughline, agents: &[Agent], named: &Named) -> Option<Dialect> {
+/// The upstream at which the first model is asked, if it is known here.
+pub(super) fn upstream(app: &Throughline, agents: &[Agent], named: &Named) -> Option<Upstream> {
     let upstreams = app.upstreams();
-    let of = |name: &str| {
-        upstreams.iter().find(|upstream| upstream.name() == name).map(|upstream| upstream.speaks())
-    };
+    let of = |name: &str| upstreams.iter().find(|upstream| upstream.name() == name).cloned();
     if let Some(model) = &named.model {
         let by_name = model.split_once('/').and_then(|(upstream, _)| of(upstream));
-        return by_name.or_else(|| upstreams.first().map(|upstream| upstream.speaks()));
+        return by_name.or_else(|| upstreams.first().cloned());
     }
     let agent = agent_of(agents, named)?;
     agent.models.first().and_then(|model| of(&model.name))

@@ -35,7 +35,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use keys::KeyRing;
 use live::{Ends, Live, Stoppable};
 use rule::{Kind, Needs};
-use site::{Sites, Visit};
+use site::{GoodKey, Sites, Visit};
 use std::num::NonZeroU32;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -270,6 +270,14 @@ impl Gate {
         Ok(Admitted { principal: Some(principal), bounds })
     }
 
+    /// Whether a request shows a key in a header that is good. A ticket is none: it stands in an address.
+    async fn shows_good_key(&self, parts: &Parts) -> bool {
+        match (self.0.auth, shown(parts)) {
+            (Auth::Keys, Ok(Shown::Key(text))) => self.0.ring.principal(&text).await.is_ok(),
+            _ => false,
+        }
+    }
+
     /// Who asks. There is one way, whatever the key came in.
     async fn principal(&self, shown: Shown) -> Result<Principal, ApiError> {
         match (self.0.auth, shown) {
@@ -382,7 +390,11 @@ async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Respons
     let request_id = request_id(&parts.headers);
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let settings = gate.settings();
-    let (mut response, user) = match settings.sites.admit(&parts) {
+    let visit = match settings.sites.admit(&parts, GoodKey::NotShown) {
+        Err(_) if gate.shows_good_key(&parts).await => settings.sites.admit(&parts, GoodKey::Shown),
+        visit => visit,
+    };
+    let (mut response, user) = match visit {
         Err(error) => (error.into_response(), None),
         Ok(Visit::Preflight(page)) => {
             let mut response = StatusCode::NO_CONTENT.into_response();

@@ -5,7 +5,8 @@ use crate::error::ApiError;
 use crate::net::Connection;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -17,7 +18,8 @@ const PREFLIGHT_S: &str = "600";
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, x-api-key, api-key, content-type, accept, last-event-id, idempotency-key, \
     x-request-id, traceparent";
-const RESPONSE_HEADERS: &str = "location, retry-after, x-request-id";
+const RESPONSE_HEADERS: &str =
+    "location, retry-after, x-request-id, throughline-turn-id, throughline-ignored";
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -47,17 +49,25 @@ pub(super) enum Visit {
     Preflight(Page),
 }
 
+/// Whether a request shows a key that is good. Who has one is no page that let its name point here, since such a page does
+/// not know it; nor is it a page of anybody's, since browsers send no key of their own accord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GoodKey {
+    Shown,
+    NotShown,
+}
+
 impl Sites {
     pub(super) fn of(settings: &ServerSettings) -> Self {
         Self { hosts: settings.hosts.clone(), origins: settings.origins.clone() }
     }
 
     /// Lets a request in, or not.
-    pub(super) fn admit(&self, parts: &Parts) -> Result<Visit, ApiError> {
-        let host = self.host(parts)?;
-        let page = self.page(parts, host)?;
+    pub(super) fn admit(&self, parts: &Parts, key: GoodKey) -> Result<Visit, ApiError> {
+        let (host, ours) = self.host(parts, key)?;
         let is_preflight =
             parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        let page = self.page(parts, host, ours, key, is_preflight)?;
         // Private Network Access: a page of the internet asks whether it may reach into this network.
         if parts.headers.contains_key(REQUEST_PRIVATE_NETWORK) {
             return Err(ApiError::forbidden(
@@ -68,13 +78,13 @@ impl Sites {
         Ok(if is_preflight { Visit::Preflight(page) } else { Visit::Request(page) })
     }
 
-    /// The name under which the request came, if it is one of ours. A page that let its own name point here (DNS rebinding)
-    /// still says its own name.
-    fn host<'r>(&self, parts: &'r Parts) -> Result<&'r str, ApiError> {
+    /// The name under which the request came, if it is one of ours or a good key is shown (programs in containers call this
+    /// machine `host.docker.internal`). A page that let its own name point here (DNS rebinding) still says its own name.
+    fn host<'r>(&self, parts: &'r Parts, key: GoodKey) -> Result<(&'r str, Ours), ApiError> {
         let refused = |name: &str| {
             let name: String = name.chars().take(100).collect();
             ApiError::forbidden("unknown_host", format!("this server is not known as `{name}`"))
-                .remedy("if it should be, add that name to `hosts` of [server]")
+                .remedy("send a good key, or add that name to `hosts` of [server]")
                 .param("Host")
         };
         // In HTTP/2 it is part of the address.
@@ -89,7 +99,10 @@ impl Sites {
             _ => return Err(refused("")),
         };
         let local = parts.extensions.get::<Connection>().map(|connection| connection.local.ip());
-        if self.is_ours(host, local) { Ok(host) } else { Err(refused(host)) }
+        if self.is_ours(host, local) {
+            return Ok((host, Ours::Yes));
+        }
+        if key == GoodKey::Shown && split(host).is_some() { Ok((host, Ours::No)) } else { Err(refused(host)) }
     }
 
     fn is_ours(&self, host: &str, local: Option<IpAddr>) -> bool {
@@ -112,7 +125,14 @@ impl Sites {
     }
 
     /// Who sends the request, as the browser says it; other programs say nothing.
-    fn page(&self, parts: &Parts, host: &str) -> Result<Page, ApiError> {
+    fn page(
+        &self,
+        parts: &Parts,
+        host: &str,
+        ours: Ours,
+        key: GoodKey,
+        is_preflight: bool,
+    ) -> Result<Page, ApiError> {
         let refused = || {
             ApiError::forbidden("foreign_origin", "a page of another origin may not use this server")
                 .remedy("if it should, add its origin to `origins` of [server]")
@@ -130,15 +150,43 @@ impl Sites {
                     return Ok(Page::Other(origin.clone()));
                 }
                 // A proxy in front may speak HTTPS, so the scheme is not compared; host and port are.
-                let (_, of_page) = text
-                    .split_once("://")
-                    .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
-                    .ok_or_else(refused)?;
-                if of_page.eq_ignore_ascii_case(host) { Ok(Page::Own) } else { Err(refused()) }
+                let web = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+                match web {
+                    Some(of_page) if ours == Ours::Yes && of_page.eq_ignore_ascii_case(host) => Ok(Page::Own),
+                    Some(_) => Err(refused()),
+                    // A program with a page inside (`app://obsidian.md`, `tauri://localhost`, `null`), which has been given
+                    // the key. It asks first, without one; what it gets by that is leave to show it.
+                    None if key == GoodKey::Shown => Ok(Page::Other(origin.clone())),
+                    None if is_preflight && is_app(text) && asks_to_show_a_key(&parts.headers) => {
+                        Ok(Page::Other(origin.clone()))
+                    }
+                    None => Err(refused()),
+                }
             }
             _ => Err(refused()),
         }
     }
+}
+
+/// Whether a request came under a name of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ours {
+    Yes,
+    No,
+}
+
+/// An origin that no page of the web has. `null` is none: a page can make itself one.
+fn is_app(origin: &str) -> bool {
+    let Some((scheme, _)) = origin.split_once("://") else { return false };
+    !scheme.is_empty()
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        && !["http", "https", "ws", "wss", "ftp", "file"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
+        && !scheme.to_ascii_lowercase().ends_with("-extension")
+}
+
+fn asks_to_show_a_key(headers: &HeaderMap) -> bool {
+    let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
+    wanted.unwrap_or_default().split(',').any(|name| name.trim().eq_ignore_ascii_case("authorization"))
 }
 
 /// A picture, script or form of another page: browsers send no origin with some of them, but say where they come from. Going
@@ -198,6 +246,10 @@ mod tests {
     use http::Request;
 
     fn check(headers: &[(&str, &str)], expected: &str) {
+        check_with(headers, GoodKey::NotShown, expected);
+    }
+
+    fn check_with(headers: &[(&str, &str)], key: GoodKey, expected: &str) {
         let settings = ServerSettings {
             hosts: vec!["chat.example.com".into(), "10.0.0.5:443".into()],
             origins: vec!["https://page.example.com".into()],
@@ -214,7 +266,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let got = match Sites::of(&settings).admit(&parts) {
+        let got = match Sites::of(&settings).admit(&parts, key) {
             Ok(Visit::Request(Page::Own)) => "own".to_owned(),
             Ok(Visit::Request(Page::Other(_))) => "other".to_owned(),
             Ok(Visit::Preflight(_)) => "preflight".to_owned(),
@@ -304,6 +356,67 @@ mod tests {
         );
         // The host comes first: a rebound name is refused even if the origin agrees with it.
         check(&[("host", "evil.example"), ("origin", "http://evil.example")], "unknown_host");
+    }
+
+    // R: R4
+    #[test]
+    fn who_shows_a_good_key_comes_under_any_name_and_out_of_any_program() {
+        let host = ("host", "localhost:8787");
+        let docker = ("host", "host.docker.internal:8787");
+        for (headers, without, with) in [
+            (vec![docker], "unknown_host", "own"),
+            (vec![host, ("origin", "app://obsidian.md")], "foreign_origin", "other"),
+            (vec![host, ("origin", "tauri://localhost")], "foreign_origin", "other"),
+            (vec![host, ("origin", "null")], "foreign_origin", "other"),
+            (vec![docker, ("origin", "null")], "unknown_host", "other"),
+            // A page of the web has to be let in by the configuration, key or no key.
+            (vec![host, ("origin", "https://evil.example")], "foreign_origin", "foreign_origin"),
+            (
+                vec![("host", "evil.example"), ("origin", "http://evil.example")],
+                "unknown_host",
+                "foreign_origin",
+            ),
+            (vec![("host", "")], "unknown_host", "unknown_host"),
+            (vec![("host", "a b")], "unknown_host", "unknown_host"),
+            (
+                vec![docker, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")],
+                "unknown_host",
+                "foreign_origin",
+            ),
+        ] {
+            check_with(&headers, GoodKey::NotShown, without);
+            check_with(&headers, GoodKey::Shown, with);
+        }
+    }
+
+    // R: R4
+    #[test]
+    fn a_program_with_a_page_inside_may_ask_for_leave_to_show_a_key() {
+        let leave = |origin, wanted| {
+            let (parts, ()) = Request::builder()
+                .method(Method::OPTIONS)
+                .header("host", "localhost:8787")
+                .header("origin", origin)
+                .header("access-control-request-method", "POST")
+                .header("access-control-request-headers", wanted)
+                .body(())
+                .unwrap()
+                .into_parts();
+            let admitted = Sites::of(&ServerSettings::default()).admit(&parts, GoodKey::NotShown);
+            matches!(admitted, Ok(Visit::Preflight(Page::Other(_))))
+        };
+        assert!(leave("app://obsidian.md", "authorization,content-type"));
+        assert!(leave("tauri://localhost", "Content-Type, Authorization"));
+        for (origin, wanted) in [
+            ("app://obsidian.md", "content-type"),
+            ("null", "authorization"),
+            ("https://evil.example", "authorization"),
+            ("file://", "authorization"),
+            ("chrome-extension://abc", "authorization"),
+            ("://x", "authorization"),
+        ] {
+            assert!(!leave(origin, wanted), "{origin} {wanted}");
+        }
     }
 
     // R: R4

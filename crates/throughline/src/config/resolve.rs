@@ -390,6 +390,7 @@ impl Layers<'_> {
             settings: Sampling {
                 temperature: section.temperature,
                 max_output_tokens: section.max_output_tokens,
+                parallel_tool_calls: None,
                 extra,
             },
             tool_call: ToolCall {

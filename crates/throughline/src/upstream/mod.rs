@@ -316,6 +316,11 @@ impl Upstream {
         self.dialect
     }
 
+    /// Its quirks, as they are known or configured.
+    pub fn quirks(&self) -> &Profile {
+        &self.profile
+    }
+
     /// The environment variable that should hold its key and does not.
     pub fn missing_key(&self) -> Option<&str> {
         match &self.key {

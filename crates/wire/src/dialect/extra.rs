@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Merges `extra` into a body: objects member by member (`generationConfig`, `options`), so that one field of them can
 /// be set and the others stay; `null` takes a field out (`{"include": null}`); anything else replaces.
-pub(super) fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+pub(crate) fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (key, value) in extra {
         match (body.get_mut(key), value) {
             (Some(Value::Object(present)), Value::Object(value)) => merge(present, value),

@@ -8,7 +8,7 @@ pub(crate) mod anthropic;
 pub(crate) mod bedrock;
 mod call_name;
 pub(crate) mod cohere;
-mod extra;
+pub(crate) mod extra;
 pub(crate) mod forced;
 pub(crate) mod gemini;
 pub(crate) mod ollama;

@@ -29,6 +29,11 @@ pub enum MediaContent {
         /// How large it is.
         bytes: u64,
     },
+    /// At an address that the upstream looks up by itself. Nothing here ever does.
+    At {
+        /// `https://…`
+        url: String,
+    },
 }
 
 impl Media {
@@ -42,19 +47,40 @@ impl Media {
         Self { media_type, content: MediaContent::Kept { file_id, bytes } }
     }
 
-    /// Its base64; empty if the content is in a file. [`encode`](crate::encode) writes a note in place of those, so no
-    /// encoder meets one.
+    /// By the address where the upstream finds it.
+    pub fn at(media_type: String, url: String) -> Self {
+        Self { media_type, content: MediaContent::At { url } }
+    }
+
+    /// Its base64; empty if the content is elsewhere. [`encode`](crate::encode) writes a note in place of what is in a file,
+    /// so no encoder meets one of those.
     pub fn data(&self) -> &str {
         match &self.content {
             MediaContent::Here { data } => data,
-            MediaContent::Kept { .. } => "",
+            MediaContent::Kept { .. } | MediaContent::At { .. } => "",
+        }
+    }
+
+    /// The address where the upstream finds it, if it is not given its content.
+    pub fn url(&self) -> Option<&str> {
+        match &self.content {
+            MediaContent::At { url } => Some(url),
+            MediaContent::Here { .. } | MediaContent::Kept { .. } => None,
+        }
+    }
+
+    /// Its content or its address, as the APIs of OpenAI take it.
+    pub(crate) fn data_url(&self) -> String {
+        match &self.content {
+            MediaContent::At { url } => url.clone(),
+            _ => format!("data:{};base64,{}", self.media_type, self.data()),
         }
     }
 
     /// The file that holds its content, if one does.
     pub fn file_id(&self) -> Option<&str> {
         match &self.content {
-            MediaContent::Here { .. } => None,
+            MediaContent::Here { .. } | MediaContent::At { .. } => None,
             MediaContent::Kept { file_id, .. } => Some(file_id),
         }
     }
@@ -64,6 +90,7 @@ impl Media {
         match &self.content {
             MediaContent::Here { data } => data.len() as u64 / 4 * 3,
             MediaContent::Kept { bytes, .. } => *bytes,
+            MediaContent::At { .. } => 0,
         }
     }
 
@@ -79,6 +106,9 @@ impl Media {
 
     fn about(&self) -> String {
         let kind = self.media_type.split('/').next().unwrap_or_default();
+        if let Some(url) = self.url() {
+            return format!("{kind} at {url}");
+        }
         format!("{kind} {}, {} kB", self.media_type, self.bytes().div_ceil(1000))
     }
 }

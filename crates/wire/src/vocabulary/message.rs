@@ -1,7 +1,7 @@
 //! What is sent to a model: history that is valid by construction, and one request.
 
 use super::{Call, Media, Outcome, ToolDefinition, WireName};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, extra};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -101,10 +101,27 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Most tokens to generate.
     pub max_output_tokens: Option<u32>,
+    /// Whether a reply may hold several calls. Told only where tools are offered: upstreams refuse it elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
     /// Further body fields, merged at the top level as they are. For Responses, Gemini and Ollama objects merge member
     /// by member (`generationConfig`, `options`) and `null` takes a field out.
     #[serde(default)]
     pub extra: Map<String, Value>,
+}
+
+impl Settings {
+    /// These, and where they say nothing those. Objects of `extra` are joined member by member.
+    pub fn over(self, base: &Settings) -> Settings {
+        let mut joined = base.extra.clone();
+        extra::merge(&mut joined, &self.extra);
+        Settings {
+            temperature: self.temperature.or(base.temperature),
+            max_output_tokens: self.max_output_tokens.or(base.max_output_tokens),
+            parallel_tool_calls: self.parallel_tool_calls.or(base.parallel_tool_calls),
+            extra: joined,
+        }
+    }
 }
 
 /// One model call, in no dialect's form.

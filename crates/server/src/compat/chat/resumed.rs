@@ -77,7 +77,9 @@ pub(super) async fn waiting_turn(
         return Ok(None);
     }
     // A choice holds from the first step of a turn on, so it needs one of its own, and nobody will come back to this one.
-    if !request.tool_choice.is_auto() || request.server_tools == Toggle::Off {
+    // What the client's tools give a waiting turn is text.
+    let has_pictures = request.talk.answers.iter().any(|(_, output)| !output.media.is_empty());
+    if !request.tool_choice.is_auto() || request.server_tools == Toggle::Off || has_pictures {
         let _ = control.cancel().await;
         return Ok(None);
     }

@@ -41,6 +41,17 @@ pub enum UsageChunk {
     Unwanted,
 }
 
+/// Which texts of the turn's steps are the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswerText {
+    /// All of them, one after the other.
+    #[default]
+    EveryStep,
+    /// The last one's: what was said before a tool was called would stand in front of the JSON that is asked for, so it
+    /// goes to the reasoning.
+    LastStep,
+}
+
 /// How one answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -54,6 +65,9 @@ pub enum Ended {
 pub struct Projection {
     usage_chunk: UsageChunk,
     render: Render,
+    answer_text: AnswerText,
+    /// The text of the step that runs, if only the last one's is the answer: nobody knows yet whether it is.
+    step_text: String,
     /// The calls of the turn so far, in order of appearance.
     calls: Vec<Known>,
     step_is_over: StepIsOver,
@@ -131,6 +145,8 @@ impl Projection {
         Self {
             usage_chunk,
             render,
+            answer_text: AnswerText::EveryStep,
+            step_text: String::new(),
             calls: Vec::new(),
             step_is_over: StepIsOver::No,
             open: BTreeMap::new(),
@@ -146,9 +162,18 @@ impl Projection {
         }
     }
 
+    /// The same with these texts. What is shown of tools goes to the reasoning where only JSON can stand in the answer.
+    pub fn with_text(mut self, answer_text: AnswerText) -> Self {
+        self.answer_text = answer_text;
+        if answer_text == AnswerText::LastStep && matches!(self.render, Render::Text | Render::Details) {
+            self.render = Render::Reasoning;
+        }
+        self
+    }
+
     /// Another answer of the same kind, of which nothing has been said.
     pub fn afresh(&self) -> Self {
-        Self::new(self.usage_chunk, self.render)
+        Self::new(self.usage_chunk, self.render).with_text(self.answer_text)
     }
 
     /// The first piece, to be sent before anything is known of the answer.
@@ -278,6 +303,7 @@ impl Projection {
                 self.release(out);
             }
             EventKind::BlockSuperseded { .. } => {
+                self.step_text.clear();
                 // What was sent cannot be taken back: what replaces it begins a new paragraph.
                 if let Some(prose) = event.block.and_then(|at| self.prose_of(at)) {
                     prose.begin_block();
@@ -312,7 +338,8 @@ impl Projection {
             | EventKind::TurnResumed { .. }
             | EventKind::SessionStats(_)
             | EventKind::StreamEnd { .. } => out.push(told(event, None)),
-            EventKind::StepStart { .. } | EventKind::ToolInputDelta { .. } | EventKind::Unrecognised => {}
+            EventKind::StepStart { .. } => self.set_step_text_aside(out),
+            EventKind::ToolInputDelta { .. } | EventKind::Unrecognised => {}
         }
     }
 
@@ -358,10 +385,27 @@ impl Projection {
         let Some(channel) = self.open.get(&at).copied() else { return };
         let Some(text) = self.prose_of(at).and_then(|prose| prose.say(text)) else { return };
         match channel {
+            Channel::Content if self.answer_text == AnswerText::LastStep => self.step_text.push_str(&text),
             Channel::Content => out.push(Piece::Content(text)),
             Channel::Refusal => out.push(Piece::Refusal(text)),
             Channel::Reasoning => out.push(Piece::Reasoning(text)),
             Channel::Other => {}
+        }
+    }
+
+    /// Another step follows, so what the one before said is not the answer.
+    fn set_step_text_aside(&mut self, out: &mut Vec<Piece>) {
+        if !self.step_text.is_empty() {
+            self.held_thoughts.push(std::mem::take(&mut self.step_text));
+            self.content = Prose::default();
+            self.release(out);
+        }
+    }
+
+    /// No step follows: what this one said is the answer.
+    fn give_step_text(&mut self, out: &mut Vec<Piece>) {
+        if !self.step_text.is_empty() {
+            out.push(Piece::Content(std::mem::take(&mut self.step_text)));
         }
     }
 
@@ -440,6 +484,7 @@ impl Projection {
     fn hand_over(&mut self, out: &mut Vec<Piece>) {
         self.open.clear();
         self.release(out);
+        self.give_step_text(out);
         for (index, call) in self.clients_calls().enumerate() {
             let (id, name) = (call_id::public(&call.id), call.wire_name.clone());
             out.push(Piece::Call(CallPiece { index, id, name, arguments: call.arguments.clone() }));
@@ -450,6 +495,7 @@ impl Projection {
 
     fn end(&mut self, status: TurnStatus, out: &mut Vec<Piece>) {
         self.ended = Some(Ended::TurnIsOver);
+        self.give_step_text(out);
         match (status, self.finish) {
             (TurnStatus::Error | TurnStatus::Interrupted, _) => {
                 out.push(Piece::Error(ErrorBody::of_turn(self.fault.as_ref(), status)));

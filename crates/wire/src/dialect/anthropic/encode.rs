@@ -82,12 +82,16 @@ fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value
         return;
     }
     body.insert("tools".to_owned(), tools.into());
-    let choice = match &request.tool_choice {
+    let one_call = request.settings.parallel_tool_calls == Some(false);
+    let mut choice = match &request.tool_choice {
         _ if !may_call => Some(json!({ "type": "none" })),
-        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Auto | ToolChoice::None => one_call.then(|| json!({ "type": "auto" })),
         ToolChoice::Required => Some(json!({ "type": "any" })),
         ToolChoice::Tool(name) => Some(json!({ "type": "tool", "name": name })),
     };
+    if let Some(choice) = choice.as_mut().filter(|_| one_call && may_call) {
+        choice["disable_parallel_tool_use"] = true.into();
+    }
     body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
 }
 
@@ -241,6 +245,9 @@ impl<'a> Conversation<'a> {
     }
 
     fn picture(&self, media: &Media) -> Option<Value> {
+        if let Some(url) = media.url().filter(|_| self.profile.vision) {
+            return Some(json!({ "type": "image", "source": { "type": "url", "url": url } }));
+        }
         let known = self.profile.vision && PICTURES.contains(&media.media_type.as_str());
         known.then(|| json!({ "type": "image", "source": base64_source(media) }))
     }
@@ -306,5 +313,8 @@ fn note(media: &Media, whose: &str) -> String {
 
 /// Type and size.
 fn about(media: &Media) -> String {
+    if let Some(url) = media.url() {
+        return format!("at {url}");
+    }
     format!("{}, {} kB", media.media_type, media.bytes().div_ceil(1000))
 }

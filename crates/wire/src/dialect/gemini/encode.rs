@@ -241,5 +241,8 @@ fn name_of(call: &Call) -> Cow<'_, str> {
 }
 
 fn inline(media: &Media) -> Value {
+    if let Some(url) = media.url() {
+        return json!({ "fileData": { "mimeType": media.media_type, "fileUri": url } });
+    }
     json!({ "inlineData": { "mimeType": media.media_type, "data": media.data() } })
 }

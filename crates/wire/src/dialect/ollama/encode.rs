@@ -52,7 +52,9 @@ fn user(parts: &[UserPart], profile: &Profile) -> Value {
     for part in parts {
         match part {
             UserPart::Text { text } => texts.push(text.clone()),
-            UserPart::Image(media) if profile.vision => images.push(media.data().to_owned()),
+            UserPart::Image(media) if profile.vision && media.url().is_none() => {
+                images.push(media.data().to_owned())
+            }
             UserPart::Image(media) => texts.push(media.note()),
             UserPart::File { media, .. } if profile.vision && media.media_type.starts_with("image/") => {
                 images.push(media.data().to_owned());

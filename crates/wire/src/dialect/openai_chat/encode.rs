@@ -28,6 +28,8 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
             ToolChoice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
         };
         body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+        let parallel = request.settings.parallel_tool_calls;
+        body.extend(parallel.map(|parallel| ("parallel_tool_calls".to_owned(), parallel.into())));
     }
     if let Some(temperature) = request.settings.temperature {
         body.insert("temperature".into(), json!(temperature));
@@ -72,9 +74,12 @@ fn user(parts: &[UserPart], profile: &Profile) -> Value {
         UserPart::Text { text } => json!({"type": "text", "text": text}),
         UserPart::Image(media) if profile.vision => image(media),
         UserPart::Image(media) => json!({"type": "text", "text": media.note()}),
-        UserPart::File { name, media } => {
-            json!({"type": "text", "text": format!("{name}: {}", media.note())})
-        }
+        UserPart::File { name, media } => match sound_format(media).filter(|_| profile.audio) {
+            Some(format) => {
+                json!({"type": "input_audio", "input_audio": {"data": media.data(), "format": format}})
+            }
+            None => json!({"type": "text", "text": format!("{name}: {}", media.note())}),
+        },
     });
     json!({"role": "user", "content": parts.collect::<Vec<_>>()})
 }
@@ -186,8 +191,17 @@ fn tool_call(id: &str, call: &Call, state: Option<&ProviderState>) -> Value {
     entry
 }
 
+/// The two formats that the API takes.
+fn sound_format(media: &Media) -> Option<&'static str> {
+    match media.media_type.as_str() {
+        "audio/wav" | "audio/x-wav" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
+}
+
 fn image(media: &Media) -> Value {
-    json!({"type": "image_url", "image_url": {"url": format!("data:{};base64,{}", media.media_type, media.data())}})
+    json!({"type": "image_url", "image_url": {"url": media.data_url()}})
 }
 
 /// Ids for one request: theirs verbatim where they are unique in it, else ours.

@@ -39,6 +39,8 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
             ToolChoice::Tool(name) => Some(json!({ "type": "function", "name": name })),
         };
         body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+        let parallel = request.settings.parallel_tool_calls;
+        body.extend(parallel.map(|parallel| ("parallel_tool_calls".to_owned(), parallel.into())));
     }
     if let Some(temperature) = request.settings.temperature {
         body.insert("temperature".to_owned(), temperature.into());
@@ -87,7 +89,7 @@ impl Input<'_> {
             UserPart::Image(media) => self.picture(media),
             UserPart::File { media, .. } if media.media_type.starts_with("image/") => self.picture(media),
             UserPart::File { name, media } if media.media_type == "application/pdf" => {
-                json!({ "type": "input_file", "filename": name, "file_data": data_url(media) })
+                json!({ "type": "input_file", "filename": name, "file_data": media.data_url() })
             }
             UserPart::File { name, media } => input_text(&format!("{name}: {}", media.note())),
         }
@@ -95,7 +97,7 @@ impl Input<'_> {
 
     fn picture(&self, media: &Media) -> Value {
         if self.profile.vision && media.media_type.starts_with("image/") {
-            json!({ "type": "input_image", "image_url": data_url(media) })
+            json!({ "type": "input_image", "image_url": media.data_url() })
         } else {
             input_text(&media.note())
         }
@@ -210,8 +212,4 @@ fn output_type(call: &Call) -> &'static str {
 
 fn input_text(text: &str) -> Value {
     json!({ "type": "input_text", "text": text })
-}
-
-fn data_url(media: &Media) -> String {
-    format!("data:{};base64,{}", media.media_type, media.data())
 }

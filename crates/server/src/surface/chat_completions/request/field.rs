@@ -77,11 +77,20 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// A number of tokens; -1 and 0 are the same as absent.
     pub(super) fn count(&self, name: &str) -> Result<Option<u32>, Refusal> {
         let Some(field) = self.get(name) else { return Ok(None) };
-        let count =
-            field.value.as_u64().and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0);
-        count.map(Some).ok_or_else(|| field.invalid("is no whole number above 0"))
+        let invalid = || field.invalid("is no whole number");
+        // Lua and JavaScript write 100.0.
+        let count = field.value.as_f64().filter(|count| count.fract() == 0.0).ok_or_else(invalid)?;
+        // As many servers have it: no limit.
+        if count == -1.0 || count == 0.0 {
+            return Ok(None);
+        }
+        if count < 0.0 || count > f64::from(u32::MAX) {
+            return Err(field.invalid("is out of range"));
+        }
+        Ok(Some(count as u32))
     }
 
     /// `what` follows the name of the place.

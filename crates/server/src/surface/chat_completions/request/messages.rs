@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use throughline_wire::{
     Arguments, Call, CallKind, ClosedStep, Media, Message, Outcome, Output, RawArguments, UserPart,
 };
+use url::{Host, Url};
 
 /// What was said, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +36,14 @@ pub fn files_wanted(body: &Value) -> Vec<String> {
     let mut wanted = Vec::new();
     let messages = body["messages"].as_array().into_iter().flatten();
     for part in messages.flat_map(|message| message["content"].as_array().into_iter().flatten()) {
-        let ids = [&part["file"]["file_id"], &part["image_url"]["file_id"], &part["image_url"]["url"]];
+        let ids = [
+            &part["file"]["file_id"],
+            &part["file"]["file_data"],
+            &part["image_url"]["file_id"],
+            &part["image_url"]["url"],
+            &part["image_url"],
+            &part["input_audio"]["data"],
+        ];
         let url = ids.into_iter().find_map(Value::as_str);
         wanted.extend(url.and_then(file_id).map(str::to_owned));
     }
@@ -53,11 +61,24 @@ fn file_id(text: &str) -> Option<&str> {
     path.split(['/', '?']).next().filter(|id| !id.is_empty())
 }
 
+/// What the model is given beside text and pictures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Senses {
+    /// It hears sound.
+    pub hears: bool,
+    /// Its server looks up pictures by their address.
+    pub fetches_images: bool,
+}
+
 type Files<'a> = &'a dyn Fn(&str) -> Option<UploadedFile>;
 
 /// Instructions and talk.
-pub(super) fn read(messages: &Field<'_>, file: Files<'_>) -> Result<(Option<String>, Talk), Refusal> {
-    let mut reader = Reader { file, instructions: Vec::new(), history: Vec::new(), open: None };
+pub(super) fn read(
+    messages: &Field<'_>,
+    file: Files<'_>,
+    senses: Senses,
+) -> Result<(Option<String>, Talk), Refusal> {
+    let mut reader = Reader { file, senses, instructions: Vec::new(), history: Vec::new(), open: None };
     let items = messages.items()?;
     if items.is_empty() {
         return Err(messages.invalid("is empty"));
@@ -66,8 +87,14 @@ pub(super) fn read(messages: &Field<'_>, file: Files<'_>) -> Result<(Option<Stri
         reader.take(message)?;
     }
     reader.close()?;
-    let instructions = (!reader.instructions.is_empty()).then(|| reader.instructions.join("\n\n"));
     let mut history = reader.history;
+    // Summarizers send nothing else, and some APIs answer nothing but a message of the user.
+    if history.is_empty()
+        && let Some(text) = reader.instructions.pop()
+    {
+        history.push(Message::User(vec![UserPart::Text { text }]));
+    }
+    let instructions = (!reader.instructions.is_empty()).then(|| reader.instructions.join("\n\n"));
     let input = match history.pop() {
         Some(Message::User(parts)) => parts,
         Some(other) => {
@@ -97,6 +124,7 @@ fn result(call: &Call, outcome: &Outcome) -> (String, Output) {
 
 struct Reader<'a> {
     file: Files<'a>,
+    senses: Senses,
     instructions: Vec<String>,
     history: Vec<Message>,
     /// The assistant's message whose results are being read.
@@ -160,12 +188,10 @@ impl Reader<'_> {
             "text" => Ok(UserPart::Text { text: part.required("text")?.text()?.to_owned() }),
             "image_url" => self.image(&part.required("image_url")?),
             "file" => self.file(&part.required("file")?),
-            "input_audio" => Err(kind
-                .unsupported("is sound, which cannot be sent to a model here")
-                .remedy("send what was said as text")),
-            _ => {
-                Err(kind.unsupported("is no kind of content that is known here: `text`, `image_url`, `file`"))
-            }
+            "input_audio" => self.sound(&part.required("input_audio")?),
+            _ => Err(kind.unsupported(
+                "is no kind of content that is known here: `text`, `image_url`, `input_audio`, `file`",
+            )),
         }
     }
 
@@ -183,10 +209,43 @@ impl Reader<'_> {
         if let Some(id) = file_id(text) {
             return Ok(UserPart::Image(self.uploaded(&url, id)?.media));
         }
-        // The server would fetch whatever a user or a page names.
-        Err(url.unsupported("is an address, and addresses are not fetched").code("remote_image").remedy(
-            "send the picture itself as a `data:` URL, or upload it with POST /v1/files and send its id",
-        ))
+        // Never fetched here: the server would reach whatever a user or a page names. Who fetches is the model's provider.
+        if self.senses.fetches_images && is_public(text) {
+            return Ok(UserPart::Image(Media::at(type_of_picture(text).to_owned(), text.to_owned())));
+        }
+        Err(url
+            .unsupported(
+                "is an address, which is not fetched here, and which this model's upstream is not given",
+            )
+            .code("remote_image")
+            .remedy(
+                "send the picture itself as a `data:` URL, or upload it with POST /v1/files and send its id",
+            ))
+    }
+
+    fn sound(&self, sound: &Field<'_>) -> Result<UserPart, Refusal> {
+        let format = sound.required("format")?;
+        let media_type = match format.text()? {
+            "wav" => "audio/wav",
+            "mp3" => "audio/mpeg",
+            _ => return Err(format.unsupported("is neither `wav` nor `mp3`")),
+        };
+        if !self.senses.hears {
+            return Err(sound.unsupported("is sound, which this model is not given").remedy(
+                "send what was said as text, or set `profile = { audio = true }` of the upstream if its models hear",
+            ));
+        }
+        let data = sound.required("data")?;
+        let text = data.text()?;
+        if let Some(id) = file_id(text) {
+            let UploadedFile { name, media } = self.uploaded(&data, id)?;
+            return Ok(UserPart::File { name, media });
+        }
+        if STANDARD.decode(text).is_err() {
+            return Err(data.invalid("is no base64"));
+        }
+        let name = format!("sound.{}", format.text()?);
+        Ok(UserPart::File { name, media: Media::new(media_type.to_owned(), text.to_owned()) })
     }
 
     fn file(&self, file: &Field<'_>) -> Result<UserPart, Refusal> {
@@ -258,6 +317,8 @@ impl Reader<'_> {
     fn tool(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
         let id_field = message.required("tool_call_id")?;
         let id = id_field.text()?;
+        let content = message.required("content")?;
+        let output = self.result(&content);
         let Some(open) =
             self.open.as_mut().filter(|open| open.calls.iter().any(|call| call.id.as_str() == id))
         else {
@@ -268,13 +329,28 @@ impl Reader<'_> {
                 .code("orphan_result")
                 .remedy("send the assistant's message with its `tool_calls` in front of their results"));
         };
-        let output = Output::text(text_of(&message.required("content")?)?);
-        if open.outcomes.insert(id.to_owned(), Outcome::Done(output)).is_some() {
+        if open.outcomes.insert(id.to_owned(), Outcome::Done(output?)).is_some() {
             return Err(id_field
                 .invalid(format!("is the second result of call `{id}`"))
                 .code("second_result"));
         }
         Ok(())
+    }
+
+    /// A text, or parts with pictures among them.
+    fn result(&self, content: &Field<'_>) -> Result<Output, Refusal> {
+        if content.value().is_string() {
+            return Ok(Output::text(text_of(content)?));
+        }
+        let (mut texts, mut media) = (Vec::new(), Vec::new());
+        for part in self.user(content)? {
+            match part {
+                UserPart::Text { text } => texts.push(text),
+                UserPart::Image(picture) => media.push(picture),
+                UserPart::File { media: file, .. } => media.push(file),
+            }
+        }
+        Ok(Output { media, ..Output::text(texts.join("\n")) })
     }
 
     /// Everything that follows is no result of the open calls.
@@ -318,13 +394,15 @@ fn call_of(call: &Field<'_>) -> Result<Call, Refusal> {
         _ => {
             let function = call.required("function")?;
             let text = match function.get("arguments") {
-                Some(arguments) => arguments.text()?,
-                None => "",
+                // As Ollama writes them.
+                Some(arguments) if arguments.value().is_object() => arguments.value().to_string(),
+                Some(arguments) => arguments.text()?.to_owned(),
+                None => String::new(),
             };
-            let text = if text.trim().is_empty() { "{}" } else { text };
-            let arguments = match serde_json::from_str(text) {
-                Ok(value) => Ok(Arguments { text: text.to_owned(), value, repairs: Vec::new() }),
-                Err(_) => Err(RawArguments(text.to_owned())),
+            let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
+            let arguments = match serde_json::from_str(&text) {
+                Ok(value) => Ok(Arguments { text, value, repairs: Vec::new() }),
+                Err(_) => Err(RawArguments(text)),
             };
             (CallKind::Function, function.required("name")?.text()?, arguments)
         }
@@ -354,6 +432,31 @@ fn text_of(content: &Field<'_>) -> Result<String, Refusal> {
         });
     }
     Ok(texts.join("\n"))
+}
+
+/// `https://` and a name of the internet: nothing that means this machine or its network to whoever looks it up.
+fn is_public(text: &str) -> bool {
+    let Ok(url) = Url::parse(text) else { return false };
+    let Some(Host::Domain(name)) = url.host() else { return false };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    const INSIDE: [&str; 6] = ["localhost", "local", "internal", "lan", "home", "arpa"];
+    let last = name.rsplit('.').next().unwrap_or_default();
+    url.scheme() == "https"
+        && url.username().is_empty()
+        && url.password().is_none()
+        && name.contains('.')
+        && !INSIDE.contains(&last)
+}
+
+/// By the end of its path; only Gemini wants to know.
+fn type_of_picture(url: &str) -> &'static str {
+    let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    match path.rsplit('.').next().unwrap_or_default() {
+        "png" => "image/png",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        _ => "image/jpeg",
+    }
 }
 
 /// Pictures that an answer of ours had in its text do not go to the model as text: megabytes that it cannot read.

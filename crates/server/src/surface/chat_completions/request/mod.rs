@@ -8,13 +8,13 @@ mod messages;
 mod sampling;
 mod tools;
 
-pub use messages::{Talk, UploadedFile, files_wanted};
+pub use messages::{Senses, Talk, UploadedFile, files_wanted};
 pub use sampling::Sampling;
 pub use tools::DeclaredTool;
 
 use super::{Refusal, UsageChunk};
 use field::Field;
-use serde_json::Value;
+use serde_json::{Value, json};
 use throughline::config::Render;
 use throughline::tools::Toggle;
 use throughline_wire::ToolChoice;
@@ -52,6 +52,8 @@ pub struct ChatRequest {
     pub talk: Talk,
     /// Sampling and the form of the answer.
     pub sampling: Sampling,
+    /// Fields that nothing here reads, by name: the answer is given without them, and says so.
+    pub unknown: Vec<String>,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
     /// Whether one of them must be called.
@@ -67,11 +69,15 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// Reads a request. `file` finds a file that the user has uploaded.
+    /// Reads a request. `file` finds a file that the user has uploaded; `senses` are the model's.
     ///
     /// # Errors
     /// What cannot be understood or done, with its place.
-    pub fn read(body: &Value, file: &dyn Fn(&str) -> Option<UploadedFile>) -> Result<Self, Refusal> {
+    pub fn read(
+        body: &Value,
+        file: &dyn Fn(&str) -> Option<UploadedFile>,
+        senses: Senses,
+    ) -> Result<Self, Refusal> {
         let body = Field::whole(body)?;
         let model = body.required("model")?.text()?.to_owned();
         if model.is_empty() {
@@ -93,7 +99,7 @@ impl ChatRequest {
             (Delivery::Stream, false) => UsageChunk::Unwanted,
         };
         let calling = tools::read(&body)?;
-        let (instructions, talk) = messages::read(&body.required("messages")?, file)?;
+        let (instructions, talk) = messages::read(&body.required("messages")?, file, senses)?;
         let ours = Ours::read(&body)?;
         Ok(Self {
             model,
@@ -101,7 +107,8 @@ impl ChatRequest {
             usage_chunk,
             instructions,
             talk,
-            sampling: Sampling::read(&body, !calling.tools.is_empty())?,
+            sampling: Sampling::read(&body)?,
+            unknown: unknown(&body),
             tools: calling.tools,
             tool_choice: calling.choice,
             server_tools: ours.tools.unwrap_or(calling.server_tools),
@@ -148,15 +155,62 @@ impl Ours {
     }
 }
 
+/// Fields that are read here, or that change nothing of the answer.
+const KNOWN: &[&str] = &[
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "response_format",
+    "logit_bias",
+    "n",
+    "modalities",
+    "parallel_tool_calls",
+    "throughline",
+    // Said of the request, not of the answer.
+    "user",
+    "metadata",
+    "store",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+];
+/// So many are named.
+const UNKNOWN_NAMED_MAX: usize = 16;
+
+fn unknown(body: &Field<'_>) -> Vec<String> {
+    let fields = body.value().as_object().into_iter().flatten();
+    let says_something = |value: &&Value| !value.is_null() && **value != false && **value != 0;
+    fields
+        .filter(|(name, value)| says_something(value) && !KNOWN.contains(&name.as_str()))
+        .map(|(name, _)| name.as_str())
+        .filter(|name| !sampling::HINTS.contains(name) && name.len() <= 64)
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
+        .take(UNKNOWN_NAMED_MAX)
+        .map(str::to_owned)
+        .collect()
+}
+
 fn refuse_what_cannot_be_done(body: &Field<'_>) -> Result<(), Refusal> {
+    // Lua and JavaScript write 1.0.
     if let Some(n) = body.get("n")
-        && n.value() != 1
+        && n.value().as_f64() != Some(1.0)
     {
         return Err(Refusal::unsupported("n", "one answer is given to a request: `n` must be 1")
             .remedy("send the request several times"));
     }
+    let nothing = [json!([]), json!("auto"), json!("none")];
     for (old, new) in [("functions", "tools"), ("function_call", "tool_choice")] {
-        if body.get(old).is_some() {
+        if body.get(old).is_some_and(|field| !nothing.contains(field.value())) {
             return Err(Refusal::unsupported(old, format!("`{old}` is no longer understood"))
                 .remedy(format!("send `{new}`")));
         }

@@ -13,17 +13,22 @@ pub struct Sampling {
     /// `stop`, always as a list.
     stop: Vec<Value>,
     response_format: Option<Value>,
+    parallel_tool_calls: Option<bool>,
     logit_bias: Option<Value>,
     /// Hints, by their OpenAI name: a server that does not have one answers as well without it.
     hints: Map<String, Value>,
 }
 
+/// What stands for `response_format: {"type": "json_object"}`.
+const ONLY_JSON: &str =
+    "Your last message must be one JSON object and nothing else: no words around it, no code fence.";
+
 /// Hints as OpenAI calls them.
-const HINTS: [&str; 6] =
+pub(super) const HINTS: [&str; 6] =
     ["top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"];
 
 impl Sampling {
-    pub(super) fn read(body: &Field<'_>, has_tools: bool) -> Result<Self, Refusal> {
+    pub(super) fn read(body: &Field<'_>) -> Result<Self, Refusal> {
         let stop = match body.get("stop") {
             None => Vec::new(),
             Some(stop) if stop.value().is_string() => vec![stop.value().clone()],
@@ -37,12 +42,6 @@ impl Sampling {
             if let Some(hint) = body.get(name) {
                 hints.insert(name.to_owned(), hint.value().clone());
             }
-        }
-        // It may only be said where there are tools.
-        if let Some(parallel) = body.flag("parallel_tool_calls")?
-            && has_tools
-        {
-            hints.insert("parallel_tool_calls".to_owned(), Value::Bool(parallel));
         }
         let form = body.get("response_format").filter(|form| form.value()["type"] != "text");
         if let Some(form) = &form {
@@ -59,6 +58,7 @@ impl Sampling {
             },
             stop,
             response_format: form.map(|form| form.value().clone()),
+            parallel_tool_calls: body.flag("parallel_tool_calls")?,
             logit_bias: body.get("logit_bias").map(|bias| bias.value().clone()),
             hints,
         })
@@ -67,7 +67,7 @@ impl Sampling {
     /// The same as an upstream of this dialect is told it.
     ///
     /// # Errors
-    /// `stop`, `response_format` or `logit_bias` where the upstream has nothing of the kind.
+    /// `stop` or `logit_bias` where the upstream has nothing of the kind.
     pub fn settings(&self, dialect: Dialect) -> Result<Settings, Refusal> {
         let extra = match dialect {
             Dialect::OpenaiChat => self.chat(),
@@ -78,7 +78,40 @@ impl Sampling {
             // Nothing is sent in these.
             Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => Map::new(),
         };
-        Ok(Settings { temperature: self.temperature, max_output_tokens: self.max_output_tokens, extra })
+        Ok(Settings {
+            temperature: self.temperature,
+            max_output_tokens: self.max_output_tokens,
+            parallel_tool_calls: self.parallel_tool_calls,
+            extra,
+        })
+    }
+
+    /// Whether the answer is to be JSON.
+    pub fn wants_json(&self) -> bool {
+        self.response_format.is_some()
+    }
+
+    /// What the model is told in words, because the upstream has no field for it.
+    pub fn in_words(&self, dialect: Dialect) -> Option<&'static str> {
+        let any_json = self.response_format.as_ref().is_some_and(|form| form["type"] == "json_object");
+        (any_json && dialect == Dialect::Anthropic).then_some(ONLY_JSON)
+    }
+
+    /// The fields that an upstream of this dialect has no word for: the answer is given without them.
+    pub fn left_out(&self, dialect: Dialect) -> Vec<&str> {
+        let known: &[&str] = match dialect {
+            Dialect::OpenaiChat => return Vec::new(),
+            Dialect::OpenaiResponses => &["top_p", "reasoning_effort", "verbosity"],
+            Dialect::Anthropic => &["top_p"],
+            Dialect::Gemini | Dialect::Ollama => &["top_p", "seed", "presence_penalty", "frequency_penalty"],
+            Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => &[],
+        };
+        let mut left_out: Vec<&str> = self.hints.keys().map(String::as_str).collect();
+        left_out.retain(|name| !known.contains(name));
+        if self.parallel_tool_calls.is_some() && matches!(dialect, Dialect::Gemini | Dialect::Ollama) {
+            left_out.push("parallel_tool_calls");
+        }
+        left_out
     }
 
     fn chat(&self) -> Map<String, Value> {
@@ -93,7 +126,7 @@ impl Sampling {
 
     fn responses(&self) -> Result<Map<String, Value>, Refusal> {
         self.none_of(&[Word::Stop, Word::LogitBias], "OpenAI's Responses API")?;
-        let mut extra = self.hinted(&[("top_p", "top_p"), ("parallel_tool_calls", "parallel_tool_calls")]);
+        let mut extra = self.hinted(&[("top_p", "top_p")]);
         if let Some(effort) = self.hints.get("reasoning_effort") {
             extra.insert("reasoning".into(), json!({"effort": effort}));
         }
@@ -113,8 +146,13 @@ impl Sampling {
     }
 
     fn anthropic(&self) -> Result<Map<String, Value>, Refusal> {
-        self.none_of(&[Word::ResponseFormat, Word::LogitBias], "the Anthropic API")?;
+        self.none_of(&[Word::LogitBias], "the Anthropic API")?;
         let mut extra = self.hinted(&[("top_p", "top_p")]);
+        if let Some(schema) = self.response_format.as_ref().and_then(|form| form["json_schema"].get("schema"))
+        {
+            let format = json!({"type": "json_schema", "schema": schema});
+            extra.insert("output_config".into(), json!({"format": format}));
+        }
         if !self.stop.is_empty() {
             extra.insert("stop_sequences".into(), json!(self.stop));
         }
@@ -167,7 +205,6 @@ impl Sampling {
         for word in words {
             let (name, is_there) = match word {
                 Word::Stop => ("stop", !self.stop.is_empty()),
-                Word::ResponseFormat => ("response_format", self.response_format.is_some()),
                 Word::LogitBias => ("logit_bias", self.logit_bias.is_some()),
             };
             if is_there {
@@ -184,7 +221,6 @@ impl Sampling {
 #[derive(Clone, Copy)]
 enum Word {
     Stop,
-    ResponseFormat,
     LogitBias,
 }
 
