@@ -38,12 +38,26 @@ pub const CHANGES_LEGEND: &str =
 /// Below what was agreed to.
 pub const APPROVED: &str = "agreed; a program that runs takes it when it starts or connects the next time\n";
 
+/// Most characters of a fault in front of something else that was asked for.
+const FAULT_CHARS_MAX: usize = 240;
+
 /// Something that is wrong with a source of tools.
 pub fn fault(fault: &throughline_tools::SourceFault) -> String {
     let tool = fault.tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
-    let remedy = fault.remedy.as_ref().map(|remedy| format!("\n  {remedy}")).unwrap_or_default();
-    let message = fault.message.trim_end().replace('\n', "\n  ");
-    format!("⚠ {}{tool}: {message}{remedy}", fault.source)
+    let mut lines = fault.message.trim_end().lines();
+    let first = lines.next().unwrap_or_default();
+    let first = first.strip_suffix(". It said:").unwrap_or(first);
+    let mut line: String = first.chars().take(FAULT_CHARS_MAX).collect();
+    let is_cut = line.len() < first.len();
+    if is_cut {
+        line.push('…');
+    }
+    let more = if is_cut || lines.next().is_some() || fault.remedy.is_some() {
+        " · throughline doctor says more"
+    } else {
+        ""
+    };
+    format!("⚠ {}{tool}: {line}{more}", fault.source)
 }
 
 /// A source that has not said anything in time.

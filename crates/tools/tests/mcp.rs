@@ -276,6 +276,69 @@ async fn garbage_and_floods_end_no_connection() {
     world.stop().await;
 }
 
+// R: L2, L5
+#[tokio::test]
+async fn one_schema_that_nests_too_deep_is_one_fault_and_the_other_tools_work() {
+    // 100 nested properties are over what the SDK's parser takes, 40 are over what is taken of a definition.
+    for levels in ["100", "40"] {
+        let world = World::start(fake_server(&[("DEEP_SCHEMA", levels)])).await;
+        world.until(|toolbox| has(toolbox, "fake.echo")).await;
+        let faults = world.toolbox.faults();
+        assert_eq!(
+            messages(&faults),
+            ["its definition nests deeper than 64 levels, which is the limit"],
+            "{levels}"
+        );
+        assert_eq!(faults[0].tool, Some("fake.deep".into()));
+        assert!(!has(&world.toolbox, "fake.deep"));
+        assert_eq!(text(&world.call("echo", json!({"text": "here"})).await), "here");
+        assert_eq!(world.starts(), 1, "nothing was waited for or begun again");
+        world.stop().await;
+    }
+    let world = World::start(fake_server(&[("DEEP_SCHEMA", "25")])).await;
+    world.until(|toolbox| has(toolbox, "fake.deep")).await;
+    assert_eq!(world.toolbox.faults(), []);
+    world.stop().await;
+}
+
+// R: L2, L5
+#[tokio::test]
+async fn a_server_over_http_with_one_deep_schema_keeps_its_other_tools() {
+    let deep = (0..100).fold(json!({}), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
+    let tools =
+        json!([{"name": "good", "inputSchema": {"type": "object"}}, {"name": "deep", "inputSchema": deep}]);
+    let (url, _requests) = world::json_rpc(move |method| match method {
+        "initialize" => Some(json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake", "version": "1"},
+        })),
+        "tools/list" => Some(json!({"tools": tools})),
+        _ => None,
+    })
+    .await;
+    let world =
+        World::start(McpServer { url: Some(url), era: Era::V2025_11_25, ..McpServer::default() }).await;
+    world.until(|toolbox| has(toolbox, "fake.good")).await;
+    assert_eq!(world.toolbox.faults().len(), 1, "{:?}", world.toolbox.faults());
+    assert_eq!(world.toolbox.faults()[0].tool, Some("fake.deep".into()));
+    world.stop().await;
+}
+
+// R: L5
+#[tokio::test]
+async fn a_reply_counts_under_our_number_alone_and_one_that_is_too_deep_fails_its_call_at_once() {
+    let world = World::start(McpServer { timeout_ms: 50_000, ..fake_server(&[]) }).await;
+    world.until(is_up).await;
+    assert_eq!(text(&world.call("wrong_id", json!({})).await), "for a number");
+    let outcome = world.call("deep_answer", json!({})).await;
+    assert!(
+        matches!(&outcome, Outcome::Failed { message, .. } if message.contains("nests deeper than 100 levels")),
+        "{outcome:?}"
+    );
+    assert_eq!(text(&world.call("echo", json!({"text": "still there"})).await), "still there");
+    world.stop().await;
+}
+
 // R: R4
 #[tokio::test]
 async fn a_program_sees_only_what_it_may() {

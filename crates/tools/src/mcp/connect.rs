@@ -4,7 +4,9 @@ use super::listing::TaskOnly;
 use super::session::{Handler, Session, causes, of_transport};
 use super::settings::{Era, McpServer, Way};
 use super::{http, stdio};
-use crate::process::{Program, Running, SandboxMode, SandboxRules, Surroundings, child_environment};
+use crate::process::{
+    Program, ProgramError, RUN_AS_REMEDY, Running, SandboxMode, SandboxRules, Surroundings, child_environment,
+};
 use crate::secrets::Secrets;
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
@@ -146,7 +148,11 @@ async fn start(
         Handler::new(name, settings.secrets(surroundings)).serve_with_lifecycle(transport, lifecycle(era));
     let mut child = Child { running, _pump: pump, ear, said };
     let result = timeout_at(until, shaking).await;
-    let has_ended = matches!(result, Ok(Err(ClientInitializeError::ConnectionClosed(_))));
+    // Its end is seen by the end of what it writes, or by nobody reading what it is sent, whichever comes first.
+    let has_ended = matches!(
+        result,
+        Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
+    );
     match shaken(result, settings) {
         Ok(service) => Ok(Connection { session: Session::new(service, task_only), child: Some(child) }),
         Err(refusal) => {
@@ -166,9 +172,11 @@ fn program_of(
     program: &str,
     arguments: &[String],
 ) -> Result<Program, Refusal> {
-    let path = surroundings
-        .find(program)
-        .map_err(|error| Refusal::new(error.to_string(), "Install it, or correct `command`."))?;
+    let path = surroundings.find(program).map_err(|error| {
+        let is_about_the_user = matches!(error, ProgramError::NobodyToRunAs { .. });
+        let remedy = if is_about_the_user { RUN_AS_REMEDY } else { "Install it, or correct `command`." };
+        Refusal::new(error.to_string(), remedy)
+    })?;
     let mut set = BTreeMap::new();
     for (variable, text) in &settings.env {
         let value =
@@ -293,6 +301,7 @@ impl Child {
                 (None, Some(signal)) => format!("was ended by signal {signal}"),
                 (None, None) => "ended".to_owned(),
             },
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => format!("was stopped: {error}"),
             Err(error) => format!("ended, and how is not known ({error})"),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Descriptions are data here: they reach a model in definitions only, and nothing in them is read as anything.
 
+use super::message::depth;
 use super::pins::Pinned;
 use super::settings::McpServer;
 use crate::naming::TOOL_NAME_BYTES_MAX;
@@ -13,6 +14,9 @@ use throughline_wire::ToolName;
 
 /// Largest definition that is taken, in bytes of its JSON: a larger one would fill the model's context by itself.
 pub const DEFINITION_BYTES_MAX: usize = 64 * 1024;
+/// How deep the JSON of a definition may nest, in levels: as deep as that of a request to us. Providers refuse schemas long
+/// before that.
+pub const DEFINITION_DEPTH_MAX: usize = 64;
 /// Hex digits that tell apart names which had to be changed.
 const SUFFIX_DIGITS: usize = 8;
 
@@ -26,7 +30,13 @@ pub(crate) struct Definition {
 /// # Errors
 /// Why the tool cannot be taken.
 pub(crate) fn definition(server: &str, settings: &McpServer, offered: Offered) -> Result<Definition, String> {
-    let size = serde_json::to_vec(&offered).map_or(usize::MAX, |bytes| bytes.len());
+    let written = serde_json::to_vec(&offered).map_err(|error| format!("its definition: {error}"))?;
+    if depth(&written) > DEFINITION_DEPTH_MAX {
+        return Err(format!(
+            "its definition nests deeper than {DEFINITION_DEPTH_MAX} levels, which is the limit"
+        ));
+    }
+    let size = written.len();
     if size > DEFINITION_BYTES_MAX {
         return Err(format!("its definition has {size} bytes, and {DEFINITION_BYTES_MAX} is the limit"));
     }
@@ -202,5 +212,22 @@ mod tests {
         };
         assert!(with(DEFINITION_BYTES_MAX - 200).is_ok());
         assert!(with(DEFINITION_BYTES_MAX).unwrap_err().contains("is the limit"));
+    }
+
+    #[test]
+    fn a_definition_has_a_largest_depth() {
+        let with = |levels: usize| {
+            // The tool and its schema are two, and the innermost is one.
+            let inner = (0..levels - 3).fold(json!({}), |inner, _| json!({"items": inner}));
+            let schema = json!({"type": "object", "properties": inner});
+            definition(
+                "files",
+                &McpServer::default(),
+                offered(json!({"name": "read", "inputSchema": schema})),
+            )
+        };
+        assert!(with(DEFINITION_DEPTH_MAX).is_ok());
+        let refused = with(DEFINITION_DEPTH_MAX + 1).unwrap_err();
+        assert_eq!(refused, "its definition nests deeper than 64 levels, which is the limit");
     }
 }

@@ -1,13 +1,14 @@
 //! A server at a URL: one client with our rules about redirects, secrets and sizes.
 
 use super::listing::TaskOnly;
+use super::message::{Passage, passage};
 use super::settings::McpServer;
 use super::stdio::MESSAGE_BYTES_MAX;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
 use reqwest::{Client, redirect};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
@@ -86,6 +87,19 @@ pub(crate) struct Watched {
     task_only: TaskOnly,
 }
 
+fn is_list(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::ListToolsRequest(_)))
+}
+
+fn is_reply_to_a_text(message: &ServerJsonRpcMessage) -> bool {
+    let id = match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    };
+    matches!(id, Some(RequestId::String(_)))
+}
+
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -94,12 +108,49 @@ impl Watched {
     fn watch(&self, events: Events) -> Events {
         let task_only = self.task_only.clone();
         events
-            .inspect(move |event| {
-                if let Ok(Sse { data: Some(data), .. }) = event {
+            .map(move |event| {
+                let mut event = event?;
+                if let Some(data) = event.data.take() {
                     task_only.look_at(data.as_bytes());
+                    event.data = match passage(data.as_bytes()) {
+                        Passage::Unchanged => Some(data),
+                        Passage::Replaced(replaced) => String::from_utf8(replaced).ok(),
+                        // An event without data still moves the place from which a broken stream goes on.
+                        Passage::Dropped => None,
+                    };
                 }
+                Ok(event)
             })
             .boxed()
+    }
+
+    /// Asks for a list once more and reads the answer here: the SDK hands on no body that it could not parse.
+    async fn list_again(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let mut request = self.client.post(uri).header(ACCEPT, "application/json, text/event-stream");
+        request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+        if let Some(session) = &session {
+            request = request.header("Mcp-Session-Id", session.as_ref());
+        }
+        let response = request.json(message).send().await?.error_for_status()?;
+        let mut body = Vec::new();
+        let mut pieces = response.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            body.extend_from_slice(&piece?);
+            if body.len() > MESSAGE_BYTES_MAX {
+                return Err(Failed::ResponseBodyTooLarge { max_size: MESSAGE_BYTES_MAX });
+            }
+        }
+        self.task_only.look_at(&body);
+        if let Passage::Replaced(replaced) = passage(&body) {
+            body = replaced;
+        }
+        Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&body)?, session.map(|id| id.to_string())))
     }
 }
 
@@ -127,16 +178,27 @@ impl StreamableHttpClient for Watched {
         headers: Headers,
         size: usize,
     ) -> Result<StreamableHttpPostResponse, Failed> {
+        // A list changes nothing at the server and may be asked for twice.
+        let list =
+            is_list(&message).then(|| (uri.clone(), message.clone(), session.clone(), headers.clone()));
         let response = self
             .client
             .post_message_with_max_sse_event_size(uri, message, session, auth, headers, size)
-            .await?;
-        Ok(match response {
-            StreamableHttpPostResponse::Sse(events, session) => {
-                StreamableHttpPostResponse::Sse(self.watch(events), session)
+            .await;
+        match (response, list) {
+            (Ok(StreamableHttpPostResponse::Sse(events, session)), _) => {
+                Ok(StreamableHttpPostResponse::Sse(self.watch(events), session))
             }
-            other => other,
-        })
+            (Ok(StreamableHttpPostResponse::Json(reply, _)), _) if is_reply_to_a_text(&reply) => {
+                Err(Failed::UnexpectedServerResponse(
+                    "the id of its reply is a text, and ours is a number".into(),
+                ))
+            }
+            (Err(Failed::UnexpectedServerResponse(_)), Some((uri, message, session, headers))) => {
+                self.list_again(&uri, &message, session, headers).await
+            }
+            (response, _) => response,
+        }
     }
 
     async fn delete_session(

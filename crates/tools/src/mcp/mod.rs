@@ -31,6 +31,8 @@ mod http;
 #[cfg(feature = "mcp")]
 mod listing;
 #[cfg(feature = "mcp")]
+mod message;
+#[cfg(feature = "mcp")]
 mod session;
 #[cfg(feature = "mcp")]
 mod source;
@@ -42,9 +44,11 @@ pub use call::RESTART_WAIT;
 #[cfg(feature = "mcp")]
 pub use connect::{CLOSE_WAIT, STDERR_BYTES_KEPT};
 #[cfg(feature = "mcp")]
-pub use definition::DEFINITION_BYTES_MAX;
+pub use definition::{DEFINITION_BYTES_MAX, DEFINITION_DEPTH_MAX};
 #[cfg(feature = "mcp")]
 pub use listing::{PAGES_MAX, TOOLS_MAX};
+#[cfg(feature = "mcp")]
+pub use message::MESSAGE_DEPTH_MAX;
 #[cfg(feature = "mcp")]
 pub use session::{CANCEL_WAIT, INPUT_ROUNDS_MAX};
 #[cfg(feature = "mcp")]

@@ -1,9 +1,10 @@
 //! The lines of a server that runs as our child: bounded, and looked at on their way to the SDK.
 //!
 //! The SDK drops a reply that is too long and leaves the call without an answer, and does not know
-//! `execution.taskSupport`. Both are seen here, where the bytes are.
+//! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message`](super::message).
 
 use super::listing::TaskOnly;
+use super::message::{Passage, passage};
 use serde_json::{Value, json};
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -34,7 +35,16 @@ pub(crate) async fn pump(
             match std::mem::take(&mut line) {
                 Line::Whole(whole) => {
                     task_only.look_at(&whole);
-                    to.write_all(&whole).await?;
+                    match passage(&whole) {
+                        Passage::Unchanged => to.write_all(&whole).await?,
+                        Passage::Replaced(mut replaced) => {
+                            if replaced.last() != Some(&b'\n') {
+                                replaced.push(b'\n');
+                            }
+                            to.write_all(&replaced).await?;
+                        }
+                        Passage::Dropped => {}
+                    }
                 }
                 Line::TooLong { head, tail, size } => {
                     if let Some(answer) = instead_of(&head, &tail, size) {

@@ -143,10 +143,15 @@ impl Server {
             "fork",
             "ask",
             "ask_again",
+            "deep_answer",
+            "wrong_id",
         ];
         tools.extend(plain.map(|name| json!({"name": name, "inputSchema": nothing})));
         if has_grown {
             tools.push(json!({"name": "newcomer", "inputSchema": nothing}));
+        }
+        if let Ok(levels) = variable("DEEP_SCHEMA").parse() {
+            tools.push(json!({"name": "deep", "inputSchema": nested(levels)}));
         }
         tools
     }
@@ -200,6 +205,15 @@ impl Server {
                 notify("notifications/progress", json!({"progressToken": 999_999, "progress": 1}));
                 notify("notifications/unheard/of", json!({}));
                 text("after the garbage");
+            }
+            "deep_answer" => {
+                let content = json!([{"type": "text", "text": "deep"}]);
+                send_result(id, json!({"content": content, "structuredContent": nested(150)}));
+            }
+            "wrong_id" => {
+                let wrong = json!({"content": [{"type": "text", "text": "for a text"}]});
+                send_result(&json!(id.to_string()), wrong);
+                text("for a number");
             }
             "flood" => text(&"x".repeat(17 * 1024 * 1024)),
             "environment" => {
@@ -275,6 +289,12 @@ impl Server {
             }
         }
     }
+}
+
+/// A schema in which so many `properties` nest, each two levels of JSON.
+fn nested(levels: usize) -> Value {
+    (0..levels)
+        .fold(json!({"type": "object"}), |inner, _| json!({"type": "object", "properties": {"a": inner}}))
 }
 
 fn notify(method: &str, params: Value) {

@@ -195,7 +195,7 @@ pub fn hostile_texts() -> Vec<String> {
     texts
 }
 
-/// An HTTP server that answers the same to everything and tells what it was asked.
+/// An HTTP server that answers to the body of each request and tells what it was asked, one connection after the other.
 pub async fn listener(answer: impl Fn(&str) -> String + Send + 'static) -> (String, mpsc::Receiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -204,16 +204,48 @@ pub async fn listener(answer: impl Fn(&str) -> String + Send + 'static) -> (Stri
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = Vec::new();
             let mut piece = [0; 4096];
-            while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+            let body = loop {
+                let end = request.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4);
+                if let Some(end) = end {
+                    let head = String::from_utf8_lossy(&request[..end]).to_lowercase();
+                    let length = head
+                        .split("content-length: ")
+                        .nth(1)
+                        .and_then(|rest| rest.lines().next()?.parse().ok());
+                    if request.len() >= end + length.unwrap_or(0usize) {
+                        break String::from_utf8_lossy(&request[end..]).into_owned();
+                    }
+                }
                 match stream.read(&mut piece).await {
                     Ok(read @ 1..) => request.extend_from_slice(&piece[..read]),
-                    _ => break,
+                    _ => break String::new(),
                 }
-            }
-            let request = String::from_utf8_lossy(&request).to_lowercase();
-            let _ = stream.write_all(answer(&request).as_bytes()).await;
-            let _ = asked.send(request).await;
+            };
+            let _ = stream.write_all(answer(&body).as_bytes()).await;
+            let _ = stream.shutdown().await;
+            let _ = asked.try_send(String::from_utf8_lossy(&request).to_lowercase());
         }
     });
     (url, requests)
+}
+
+/// A server over HTTP that answers requests by their method, `null` ids and methods that it does not know with 202.
+pub async fn json_rpc(
+    answer: impl Fn(&str) -> Option<Value> + Send + 'static,
+) -> (String, mpsc::Receiver<String>) {
+    listener(move |body| {
+        let Ok(message) = serde_json::from_str::<Value>(body) else {
+            return "HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".to_owned();
+        };
+        let result = message["method"].as_str().and_then(&answer);
+        match result {
+            None => "HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            Some(result) => {
+                let reply = serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+                let length = reply.len();
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{reply}")
+            }
+        }
+    })
+    .await
 }
