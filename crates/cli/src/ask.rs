@@ -67,7 +67,7 @@ pub async fn run(args: &Ask) -> Ended {
                 printer.take(&event);
                 asking.take(&event).await;
                 if asking.is_open() && answers.is_none() {
-                    answers = Some(typed_lines());
+                    answers = Some(typed_lines().map_err(|error| messages::no_runtime(&error))?);
                 }
                 // Nobody reads any more: what the turn still does is in vain.
                 if printer.broken.is_some() && !std::mem::replace(&mut cancelled, true) {

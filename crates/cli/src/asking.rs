@@ -224,7 +224,14 @@ pub fn by_hand(tool: &ToolSpec, words: Words) -> Asker {
                 return ToolAnswer::Decline;
             }
             let mut lines = lines.lock().await;
-            put(&name, source, question, lines.get_or_insert_with(typed_lines), words).await
+            let lines = match lines.take().map_or_else(typed_lines, Ok) {
+                Ok(typed) => lines.insert(typed),
+                Err(error) => {
+                    eprintln!("✘ {}", crate::messages::no_runtime(&error).what);
+                    return ToolAnswer::Decline;
+                }
+            };
+            put(&name, source, question, lines, words).await
         }
     })
 }
@@ -281,15 +288,18 @@ fn now() -> i64 {
 }
 
 /// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.
-pub fn typed_lines() -> mpsc::Receiver<String> {
+///
+/// # Errors
+/// The system gives no thread.
+pub fn typed_lines() -> io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
-    std::thread::spawn(move || {
+    std::thread::Builder::new().name("typed-lines".into()).spawn(move || {
         for line in io::stdin().lines() {
             let Ok(line) = line else { break };
             if sender.blocking_send(line).is_err() {
                 break;
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }

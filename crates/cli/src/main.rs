@@ -26,6 +26,7 @@ mod parse;
 mod picture;
 mod plain;
 mod replay;
+mod runtime;
 mod serve;
 mod setup;
 mod terminal;
@@ -34,12 +35,9 @@ mod upstreams;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
-use exit::{Ended, Exit};
+use exit::Exit;
+use runtime::with_runtime;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// How long tasks may take to stop when the command leaves.
-const LEAVING_MAX: Duration = Duration::from_secs(2);
 
 /// Makes this binary the helper that supervises and confines the programs of tools. For nobody else's use.
 pub const EXEC: &str = "__exec";
@@ -54,6 +52,8 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return exit::usage(&error).into(),
     };
+    // Keys of models are in our environment, and programs of tools run as the same user.
+    throughline_tools::process::hide_this_process();
     let ended = match &args.command {
         Command::Decode(decode) => decode::run(decode),
         Command::Upstreams(upstreams) => upstreams::run(upstreams),
@@ -78,20 +78,4 @@ fn main() -> ExitCode {
         Command::Mock(mock) => with_runtime(mock::run(mock)),
     };
     ended.unwrap_or_else(|error| exit::report(&error)).into()
-}
-
-/// Runs what needs the network. Tasks that are left get a moment to stop what they started.
-fn with_runtime(work: impl Future<Output = Ended>) -> Ended {
-    // One provider for all TLS of the process. Set already = by the library, to the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    // On one processor a scheduler for several only costs: tasks that wake each other would run one by one, and each write to
-    // a client would wake it alone.
-    let mut builder = match std::thread::available_parallelism() {
-        Ok(one) if one.get() == 1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    let runtime = builder.enable_all().build().map_err(|error| messages::no_runtime(&error))?;
-    let ended = runtime.block_on(work);
-    runtime.shutdown_timeout(LEAVING_MAX);
-    ended
 }

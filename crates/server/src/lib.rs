@@ -30,7 +30,7 @@ mod web;
 pub use error::ApiError;
 pub use gate::Gate;
 pub use hub::Hub;
-pub use net::{BindError, Bound, Served, Server};
+pub use net::{BIND_WAIT, BindError, Bound, Served, Server};
 pub use principal::{Principal, Scopes};
 pub use state::AppState;
 pub use viewer::{Viewed, Viewer};

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use throughline::config::{Auth, ServerLimits, ServerSettings};
 use throughline_server::principal::Scope;
-use throughline_server::{BindError, Served, Server};
+use throughline_server::{BIND_WAIT, BindError, Served, Server};
 use throughline_testkit::Queue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -230,6 +230,28 @@ async fn it_says_why_it_cannot_listen_and_what_helps() {
     assert!(matches!(error, BindError::NotHere { .. }), "{error}");
     let everywhere = Server::bind(&ServerSettings { listen: ([0, 0, 0, 0], 0).into(), ..settings() });
     assert!(everywhere.is_ok(), "with keys it may");
+}
+
+// Somebody who holds the port is dying: seen once right after `kill -9`.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_is_freed_within_a_second_is_taken_and_one_that_is_not_is_refused() {
+    let holder = Server::bind(&settings()).unwrap();
+    let same = ServerSettings { listen: holder.address(), ..settings() };
+    let (began, freed_after) = (tokio::time::Instant::now(), BIND_WAIT - Duration::from_millis(50));
+    let frees = async {
+        tokio::time::sleep(freed_after).await;
+        drop(holder);
+    };
+    let (bound, ()) = tokio::join!(Server::bind_patiently(&same), frees);
+    let bound = bound.unwrap();
+    assert_eq!(bound.address(), same.listen);
+    assert!(began.elapsed() >= freed_after && began.elapsed() <= BIND_WAIT);
+
+    let began = tokio::time::Instant::now();
+    let Err(error) = Server::bind_patiently(&same).await else { panic!("two listen on one port") };
+    assert_eq!(error.to_string(), format!("{} is taken: another program listens there", same.listen));
+    assert!(began.elapsed() >= BIND_WAIT);
+    assert!(began.elapsed() < BIND_WAIT + Duration::from_millis(100));
 }
 
 #[cfg(feature = "tls-server")]

@@ -20,7 +20,7 @@ const LIST_COLUMNS: usize = 160;
 /// Answers line by line until the input ends. The exit code is that of the last turn.
 pub async fn run(mut talk: Talk, words: Words) -> Ended {
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
-    let mut lines = typed_lines();
+    let mut lines = typed_lines().map_err(|error| messages::no_runtime(&error))?;
     let person = io::stdin().is_terminal();
     if person {
         for line in greeting::lines(&talk.world, words, GREETING_COLUMNS) {

@@ -27,7 +27,7 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
     let (columns, rows) = crossterm::terminal::size().map_err(|error| messages::terminal_failed(&error))?;
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(|error| messages::terminal_failed(&error))?;
-    let mut keys = Keys::listen();
+    let mut keys = Keys::listen().map_err(|error| messages::no_runtime(&error))?;
     let mut ui = Ui {
         screen: Screen::new(words, &greeting::examples(&talk.world, words)),
         painter: Painter::new(columns, rows),

@@ -26,7 +26,7 @@ pub async fn play(mut player: Player, words: Words) -> Ended {
     let (columns, rows) = crossterm::terminal::size().map_err(failed)?;
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(failed)?;
-    let mut keys = Keys::listen();
+    let mut keys = Keys::listen().map_err(|error| messages::no_runtime(&error))?;
     let mut painter = Painter::new(columns, rows);
     let first = player.given().0.first().map_or(0, |event| event.timestamp);
     let mut transcript = Transcript::new(words, Reasoning::Folded, first);
@@ -86,7 +86,7 @@ pub async fn step(events: Vec<Event>, words: Words) -> Ended {
     let (columns, rows) = crossterm::terminal::size().map_err(failed)?;
     let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(failed)?;
-    let mut keys = Keys::listen();
+    let mut keys = Keys::listen().map_err(|error| messages::no_runtime(&error))?;
     let mut painter = Painter::new(columns, rows);
     let mut player = Player::new(events, super::player::Speed::AtOnce);
     player.go(1);

@@ -86,11 +86,14 @@ struct Gate {
 
 impl Keys {
     /// Begins to listen.
-    pub fn listen() -> Self {
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn listen() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(KEYS_WAITING_MAX);
         let gate = Arc::new(Gate::default());
         let own = gate.clone();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().name("keys".into()).spawn(move || {
             while !sender.is_closed() {
                 match own.next_key() {
                     Ok(None) => {}
@@ -102,8 +105,8 @@ impl Keys {
                     Err(_) => break,
                 }
             }
-        });
-        Self { receiver, gate }
+        })?;
+        Ok(Self { receiver, gate })
     }
 
     /// The next one; `None` if the terminal is gone.

@@ -45,6 +45,10 @@ const HTTP2_PING: (Duration, Duration) = (Duration::from_secs(20), Duration::fro
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long connections may take to end once nothing more is to be answered.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
+/// How long a port may still be held by a process that is dying, as after `kill -9` and a start at once.
+pub const BIND_WAIT: Duration = Duration::from_secs(1);
+/// Between two attempts.
+const BIND_AGAIN: Duration = Duration::from_millis(25);
 /// How often the certificate's file is looked at.
 #[cfg(feature = "tls-server")]
 const CERTIFICATE_EVERY: Duration = Duration::from_secs(1);
@@ -152,6 +156,22 @@ pub struct Bound {
 }
 
 impl Server {
+    /// Listens, and tries a port that is taken again for [`BIND_WAIT`]. Needs a runtime.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub async fn bind_patiently(settings: &ServerSettings) -> Result<Bound, BindError> {
+        let until = tokio::time::Instant::now() + BIND_WAIT;
+        loop {
+            match Self::bind(settings) {
+                Err(BindError::InUse { .. }) if tokio::time::Instant::now() < until => {
+                    tokio::time::sleep(BIND_AGAIN).await;
+                }
+                bound_or_refused => return bound_or_refused,
+            }
+        }
+    }
+
     /// Listens. Needs a runtime.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ impl Otlp {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         // A blocking client makes and drops a runtime of its own, which must not happen within another one.
-        let built = std::thread::spawn(move || -> Result<SdkTracerProvider, String> {
+        let build = move || -> Result<SdkTracerProvider, String> {
             let builder = SpanExporter::builder().with_http();
             let builder = match endpoint {
                 Some(endpoint) => builder.with_endpoint(endpoint),
@@ -59,7 +59,8 @@ impl Otlp {
             let builder =
                 SdkTracerProvider::builder().with_resource(resource).with_id_generator(Ids::default());
             Ok(builder.with_batch_exporter(exporter).build())
-        });
+        };
+        let built = thread("traces-begin", build).map_err(|error| format!("it gets no thread: {error}"))?;
         let provider = built.join().map_err(|_| "the exporter panicked".to_owned())??;
         let tracer = provider.tracer(SERVICE);
         Ok(Self { provider, tracer, redaction })
@@ -77,12 +78,14 @@ impl Otlp {
         let provider = self.provider.clone();
         // Sends over a blocking client, which a thread of the runtime must not wait for.
         let (sent, waiting) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
+        let finish = move || {
             // What goes wrong the exporter says by itself.
             let _ = provider.shutdown_with_timeout(within);
             // Nobody waits any more: the time was over.
             let _ = sent.send(());
-        });
+        };
+        // Without a thread what is left is not sent, and nobody waits: its sender is dropped.
+        let _ = thread("traces-end", finish);
         let _ = tokio::time::timeout(within, waiting).await;
     }
 
@@ -117,11 +120,19 @@ impl Otlp {
     }
 }
 
+fn thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
 impl Drop for Otlp {
     /// Whoever has not [finished](Otlp::finish) does not wait either: the thread that drops it may be one of a runtime.
     fn drop(&mut self) {
         let provider = self.provider.clone();
-        std::thread::spawn(move || provider.shutdown());
+        // Without a thread what is left is not sent.
+        let _ = thread("traces-end", move || drop(provider.shutdown()));
     }
 }
 
