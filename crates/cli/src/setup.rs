@@ -19,7 +19,7 @@ use throughline::{Agent, Approval, Builder, Throughline, Upstream};
 use throughline_engine::{Remembered, Ruling, When, explain};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
-use throughline_tools::process::{Helper, Surroundings};
+use throughline_tools::process::{ControlGroups, Helper, Surroundings};
 use throughline_tools::{Registry, SourceFault, Toggle, Tool, Toolbox};
 use throughline_wire::{Arguments, Transfer};
 
@@ -172,6 +172,16 @@ impl World {
         settings: Settings,
         more: impl FnOnce(Builder) -> Builder,
     ) -> Result<Self, Failure> {
+        Self::open_in(choice, settings, surroundings(choice), more).await
+    }
+
+    /// The same, with programs started from somewhere else than usual.
+    pub async fn open_in(
+        choice: &Choice,
+        settings: Settings,
+        surroundings: Surroundings,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Self, Failure> {
         let given = given_upstream(choice)?;
         let wants_demo = settings.wants_demo() && given.is_none();
         let mut builder = more(Throughline::builder().memory(memory())).tools(tools(
@@ -192,7 +202,7 @@ impl World {
                 }
             })
             .unwrap_or_default();
-        builder = builder.settings(settings).surroundings(surroundings(choice)).pins(pins());
+        builder = builder.settings(settings).surroundings(surroundings).pins(pins());
         if let Some(upstream) = given {
             model = format!("{GIVEN}/{}", choice.model.as_deref().unwrap_or("default"));
             builder = builder.upstream(upstream).model(model.clone());
@@ -235,6 +245,27 @@ pub fn surroundings(choice: &Choice) -> Surroundings {
     match Helper::this_program(crate::EXEC) {
         Some(helper) => surroundings.with_helper(helper),
         None => surroundings,
+    }
+}
+
+/// Where programs of a server get a control group each, as `control_groups` of `[tools]` has it.
+///
+/// # Errors
+/// One is named and cannot be used. Where one would merely be found, none is no error.
+pub fn control_groups(settings: &Settings) -> Result<Option<ControlGroups>, Failure> {
+    match settings.tools.control_groups.as_deref() {
+        Some("off") => Ok(None),
+        None | Some("auto") => {
+            let found = ControlGroups::of_this_process();
+            if let Err(why) = &found {
+                tracing::debug!("no control groups: {why}");
+            }
+            Ok(found.ok())
+        }
+        Some(folder) => match ControlGroups::claim(Path::new(folder)) {
+            Ok(groups) => Ok(Some(groups)),
+            Err(why) => Err(messages::no_control_groups(folder, &why)),
+        },
     }
 }
 

@@ -320,3 +320,97 @@ fn the_doctor_speaks_to_people() {
     let said = String::from_utf8_lossy(&chinese.stdout);
     assert!(said.contains("\n配置\n") && said.contains("已配置的一切均可正常工作。"), "{said}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_dead_mcp_server_costs_other_commands_one_line_and_doctor_tells_the_rest() {
+    let traceback = "for n in 1 2 3 4 5 6 7 8 9; do echo 'File server.py, line' $n >&2; done; exit 3";
+    let configuration = format!(
+        "[mcp.dead]\ncommand = [\"sh\", \"-c\", \"{traceback}\"]\n\
+         [commands.\"own.echo\"]\ndescription = \"Says it\"\nargv = [\"echo\", \"hello\"]\ninput = \"none\"\neffect = \"pure\"\n"
+    );
+    let run = |arguments: &[&str]| {
+        let (mut command, folder) = throughline();
+        std::fs::write(folder.path().join("throughline.toml"), &configuration).unwrap();
+        let output = command.args(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (said, complained) = run(&["tools", "call", "own.echo", "{}"]);
+    assert_eq!(said, "hello\n");
+    let line = "⚠ mcp:dead: the program ended with exit code 3 before it had shaken hands · throughline doctor says more";
+    let faults: Vec<&str> = complained.lines().filter(|line| !line.starts_with('✔')).collect();
+    assert_eq!(faults, [line]);
+    let (said, _) = run(&["doctor"]);
+    assert!(said.contains("File server.py, line 9"), "{said}");
+}
+
+/// The binary as a user that nothing else runs as, if we may choose; `None` = that user may not reach it.
+#[cfg(target_os = "linux")]
+fn as_another_user(program: &str) -> Option<std::process::Command> {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 64_917;
+    let with_user = |mut command: std::process::Command| {
+        if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command.current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C.UTF-8");
+        command
+    };
+    let binary = assert_cmd::cargo::cargo_bin("throughline");
+    let mut reached = with_user(std::process::Command::new(binary));
+    if !reached.arg("--version").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: another user may not run what was built here");
+        return None;
+    }
+    Some(with_user(std::process::Command::new(program)))
+}
+
+/// A system without room for one more thread is an error with a remedy, not a panic. R: O2
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_thread_to_be_had_it_says_so() {
+    // Nothing binds root, which is why it is another user; and of that one it is this process alone. Shells do not agree on
+    // the letter. With three there is room for a thread, and not for all.
+    for most in [1, 3] {
+        let Some(mut command) = as_another_user("sh") else { return };
+        let bound = format!(
+            "if (ulimit -u {most}) 2>/dev/null; then ulimit -u {most}; else ulimit -p {most}; fi; exec \"$0\" doctor"
+        );
+        let output = command.args(["-c", &bound]).arg(assert_cmd::cargo::cargo_bin("throughline")).output();
+        let output = output.unwrap();
+        let complained = String::from_utf8_lossy(&output.stderr);
+        if most == 3 && output.status.success() {
+            // On one processor two are enough.
+            continue;
+        }
+        assert!(complained.contains("no threads can be started"), "{most}: {complained}");
+        assert!(complained.contains("ulimit -u") && !complained.contains("panicked"), "{most}: {complained}");
+        assert_eq!(output.status.code(), Some(1), "{most}: {complained}");
+    }
+}
+
+/// Keys are in our environment, and a program of a tool runs as the same user. R: R4
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_without_a_sandbox_cannot_read_our_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let looks = "[commands.\"own.look\"]\ndescription = \"Looks\"\ninput = \"none\"\neffect = \"pure\"\nsandbox = { mode = \"off\" }\n\
+                 argv = [\"sh\", \"-c\", \"cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n'\"]\n";
+    std::fs::write(folder.path().join("throughline.toml"), looks).unwrap();
+    let binary = assert_cmd::cargo::cargo_bin("throughline");
+    let Some(mut command) = as_another_user(binary.to_str().unwrap()) else { return };
+    command.current_dir(folder.path()).env("THROUGHLINE_DATA", folder.path().join("data"));
+    let output =
+        command.args(["tools", "call", "own.look", "{}"]).env("OPENAI_API_KEY", "sk-canary-4711").output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("THROUGHLINE_CHILD="),
+        "it reads its own: {said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(!said.contains("sk-canary-4711"), "{said}");
+}

@@ -43,6 +43,68 @@ fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
     assert_eq!(second.get("/v1/keys", Some(&token)).0, 200);
 }
 
+// R: R4
+#[test]
+fn root_is_warned_at_the_start_and_in_doctor_unless_programs_run_as_somebody_else() {
+    use std::os::unix::fs::MetadataExt;
+    if std::fs::metadata("/proc/self").map_or(true, |own| own.uid() != 0) {
+        println!("skipped: this is not root");
+        return;
+    }
+    let starts = |configuration: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("throughline.toml"), configuration).unwrap();
+        let (_, doctor, _) = run(folder.path(), &["doctor"]);
+        let mut server = Serving::start(folder.path(), &[]);
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+        let log: Vec<String> = server.log.iter().collect();
+        (doctor, log.join("\n"))
+    };
+    let (doctor, log) = starts("");
+    assert!(doctor.contains("running as root") && doctor.contains("run_as"), "{doctor}");
+    assert!(log.contains("running as root") && log.contains("run_as"), "{log}");
+    let (doctor, log) = starts("[tools]\nrun_as = \"64921\"\n");
+    assert!(
+        !doctor.contains("running as root") && doctor.contains("programs of tools run as `64921`"),
+        "{doctor}"
+    );
+    assert!(!log.contains("running as root"), "{log}");
+    let (doctor, _) = starts("[tools]\nrun_as = \"no-such-user\"\n");
+    assert!(doctor.contains("there is no such user in /etc/passwd"), "{doctor}");
+}
+
+// R: L5, R2
+#[test]
+fn a_control_group_that_is_given_is_shown_by_doctor_and_used_by_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("group");
+    std::fs::create_dir(&tree).unwrap();
+    for (name, text) in [
+        ("cgroup.events", "populated 0\n"),
+        ("cgroup.procs", ""),
+        ("cgroup.controllers", "cpu memory pids\n"),
+    ] {
+        std::fs::write(tree.join(name), text).unwrap();
+    }
+    let configuration = format!("[tools]\ncontrol_groups = \"{}\"\n", tree.display());
+    std::fs::write(folder.path().join("throughline.toml"), configuration).unwrap();
+    let (_, doctor, _) = run(folder.path(), &["doctor"]);
+    assert!(doctor.contains("pids.max, memory.max, cgroup.kill"), "{doctor}");
+    assert!(doctor.contains("only against a folder that looks like one"), "{doctor}");
+    let server = Serving::start(folder.path(), &[]);
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!(std::fs::read_to_string(tree.join("cgroup.subtree_control")).unwrap(), "+memory");
+    std::fs::write(tree.join("cgroup.procs"), "1\n").unwrap();
+    let (_, doctor, _) = run(folder.path(), &["doctor"]);
+    assert!(doctor.contains("other programs run in"), "{doctor}");
+    let (began, _, complained) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        !began && complained.contains("the control group") && complained.contains("cannot be used"),
+        "{complained}"
+    );
+}
+
 #[test]
 fn the_demo_model_answers_and_the_turn_is_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! What the settings of several sources have in common.
 
-use crate::process::ProgramError;
+use crate::process::{ProgramError, RUN_AS_REMEDY};
 use crate::tool::TOOL_TIMEOUT_DEFAULT;
 use crate::toolbox::SourceFault;
 use serde::Deserialize;
@@ -73,6 +73,7 @@ impl From<ProgramError> for Wrong {
             ProgramError::NotThere { .. } => {
                 "Correct the path; relative ones begin at the folder of the configuration."
             }
+            ProgramError::NobodyToRunAs { .. } => RUN_AS_REMEDY,
             ProgramError::NotExecutable { .. } => "chmod +x, or put its interpreter in front of it.",
         };
         Self::new(error.to_string(), remedy)

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use throughline_tools::process::{
-    Ended, Helper, ProcessLimits, Program, Running, Sandbox, SandboxMode, SandboxRules, Surroundings,
+    Ended, Helper, Network, ProcessLimits, Program, RunAs, Running, Sandbox, SandboxMode, SandboxRules,
+    Surroundings,
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
@@ -314,6 +315,68 @@ async fn it_uses_no_more_than_it_may() {
     assert!(tried(on(), ProcessLimits::default(), hungry).await.starts_with("64000000\n"));
     let said = tried(on(), limits(|limits| limits.memory_bytes_max = 32 << 20), hungry).await;
     assert!(!said.contains("64000000"), "{said}");
+}
+
+// R: R4
+#[tokio::test]
+async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
+    let probe = helper().probe().await.unwrap();
+    if let Some(why) = probe.cannot_deny_sockets {
+        println!("skipped: {why}");
+        return;
+    }
+    // Family and type of TCP, UDP, Unix, raw netlink, and what `socketpair` gives.
+    let script = "perl -MSocket -e '
+        for ([AF_INET, SOCK_STREAM], [AF_INET, SOCK_DGRAM], [AF_INET6, SOCK_DGRAM], [AF_UNIX, SOCK_STREAM], [AF_UNIX, SOCK_DGRAM], [16, 3]) {
+            print socket(my $s, $_->[0], $_->[1], 0) ? \"open\" : 0 + $!, \" \";
+        }
+        print socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) ? \"pair\" : \"none\";'";
+    let denied = SandboxRules { network: Network::Deny, ..SandboxRules::default() };
+    let said = tried(denied.clone(), ProcessLimits::default(), script).await;
+    if said.contains("not found") {
+        println!("skipped: there is no perl");
+        return;
+    }
+    assert_eq!(said, "13 13 13 13 13 13 pair= 0");
+    let said = tried(SandboxRules::default(), ProcessLimits::default(), script).await;
+    assert!(said.starts_with("open open "), "{said}");
+}
+
+// R: R4
+#[tokio::test]
+async fn it_runs_as_the_user_that_is_named() {
+    let script = "id -u; id -g; id -G; echo $HOME; echo mine > $TMPDIR/file && cat $TMPDIR/file; cat /proc/self/status | grep CapEff";
+    let surroundings = |name: &str| {
+        let run_as = RunAs::named(name);
+        Surroundings { helper: Some(helper()), run_as, ..Surroundings::of_this_process() }
+    };
+    let missing = surroundings("no-such-user").find("sh").unwrap_err().to_string();
+    assert_eq!(
+        missing,
+        "run_as = \"no-such-user\": there is no such user in /etc/passwd; a number works, too"
+    );
+    if rustix::process::geteuid().as_raw() != 0 {
+        let root = surroundings("root").find("sh").unwrap_err().to_string();
+        assert!(root.contains("only root can become another user"), "{root}");
+        println!("skipped: only root can become another user");
+        return;
+    }
+    for helper in [Some(helper()), None] {
+        let from = Surroundings { helper, ..surroundings("64919:64920") };
+        let path = from.find("sh").unwrap();
+        let mut program = Program::new(path, &from).argument("-c").argument(script);
+        program.folder = Some("/".into());
+        let is_supervised = program.helper.is_some();
+        let mut running = program.start().unwrap();
+        let (mut said, mut complained) = (String::new(), String::new());
+        running.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+        running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
+        assert!(said.starts_with("64919\n64920\n64920\n"), "{said}{complained}");
+        assert!(said.ends_with("CapEff:\t0000000000000000\n"), "{said}");
+        // Without a supervisor there is nobody who gives it its folder.
+        assert_eq!(said.contains("mine\n"), is_supervised, "{said}{complained}");
+        running.wait().await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -3,9 +3,13 @@
 use super::report::{Area, Report, State};
 use crate::messages::Words;
 use crate::terminal::session::{Look, look};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use throughline_tools::process::{Helper, ProcessLimits, Sandbox, Surroundings};
+use throughline::config::Settings;
+use throughline_tools::process::{
+    ControlGroups, Helper, ProcessLimits, RunAs, Sandbox, Surroundings, is_root,
+};
 
 /// How long a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
@@ -15,7 +19,7 @@ const OPEN_FILES_WANTED: u64 = 1_024;
 const PROGRAMS: [&str; 6] = ["node", "npm", "npx", "python3", "uvx", "git"];
 
 /// How programs of tools are confined.
-pub async fn sandbox(words: Words, report: &mut Report) {
+pub async fn sandbox(settings: Option<&Settings>, words: Words, report: &mut Report) {
     let probe = match Helper::this_program(crate::EXEC) {
         Some(helper) => helper.probe().await,
         None => Err("/proc".to_owned()),
@@ -56,7 +60,52 @@ pub async fn sandbox(words: Words, report: &mut Report) {
     let detail =
         words.doctor_limits(memory, limits.open_files_max, limits.processes_max, probe.processes_limited);
     report.add(Area::Sandbox, state, "rlimits", detail);
+    match &probe.cannot_deny_sockets {
+        None => report.add(Area::Sandbox, State::Good, "seccomp", words.doctor_sockets()),
+        Some(why) => report.add(Area::Sandbox, State::Note, "seccomp", words.doctor_no_sockets(why)),
+    }
+    control_groups(settings, words, report);
+    whose_rights(settings, words, report);
     report.add(Area::Sandbox, State::Note, "namespaces", words.doctor_namespaces(user_namespaces()));
+}
+
+/// What `throughline serve` would find where we are; nothing is made.
+fn control_groups(settings: Option<&Settings>, words: Words, report: &mut Report) {
+    let wanted = settings.and_then(|settings| settings.tools.control_groups.as_deref()).unwrap_or("auto");
+    let found = match wanted {
+        "off" => return,
+        "auto" => ControlGroups::folder_of_this_process().and_then(|folder| ControlGroups::look(&folder)),
+        folder => ControlGroups::look(Path::new(folder)),
+    };
+    match found {
+        Ok(groups) => {
+            let detail =
+                format!("{} · {}", words.control_groups(&groups), words.doctor_control_groups_untested());
+            report.add(Area::Sandbox, State::Good, "cgroup", detail);
+        }
+        Err(why) => {
+            let state = if wanted == "auto" { State::Note } else { State::Wrong };
+            report.add(Area::Sandbox, state, "cgroup", words.doctor_no_control_groups(&why));
+            report.remedy(words.doctor_delegate());
+        }
+    }
+}
+
+/// Whose rights programs of tools have, where that needs saying.
+fn whose_rights(settings: Option<&Settings>, words: Words, report: &mut Report) {
+    match settings.and_then(|settings| settings.tools.run_as.as_deref()) {
+        Some(name) => match RunAs::named(name) {
+            RunAs::Impossible { why } => report.add(Area::Sandbox, State::Wrong, "run_as", why),
+            RunAs::Ourselves | RunAs::User(_) => {
+                report.add(Area::Sandbox, State::Good, "run_as", words.doctor_runs_as(name));
+            }
+        },
+        None if is_root() => {
+            report.add(Area::Sandbox, State::Note, "root", words.runs_as_root());
+            report.remedy(words.doctor_run_as());
+        }
+        None => {}
+    }
 }
 
 /// Whether users may make namespaces of their own. `None` = the system does not say.

@@ -23,7 +23,7 @@ pub async fn run(args: &Doctor) -> Ended {
         setup::tools(&args.choice, settings, words, &mut report).await;
         server::look(settings, words, &mut report).await;
     }
-    machine::sandbox(words, &mut report).await;
+    machine::sandbox(settings.as_ref(), words, &mut report).await;
     machine::limits(words, &mut report);
     machine::terminal(words, &mut report);
     machine::programs(words, &mut report).await;

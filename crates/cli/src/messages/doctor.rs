@@ -2,6 +2,7 @@
 
 use super::words::{Lang, Words};
 use crate::doctor::Area;
+use throughline_tools::process::ControlGroups;
 
 impl Words {
     pub(super) fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
@@ -161,10 +162,86 @@ impl Words {
             self.say(english, chinese)
         } else {
             self.say(
-                english + "; you are root, whose processes are not counted",
-                chinese + "；当前是 root，其进程数不受限制",
+                english + "; you are root, whose processes the system does not count, so that they are counted ten times a second",
+                chinese + "；当前是 root，系统不限制其进程数，因此每秒清点十次",
             )
         }
+    }
+
+    /// Root, and programs of tools with it.
+    pub fn runs_as_root(self) -> String {
+        self.say(
+            "running as root: programs of tools are root, too, no limit of the system on processes binds them, and without a sandbox they read everything; set `run_as` in [tools]",
+            "正在以 root 运行：工具的程序也是 root，系统的进程数上限对其无效，没有沙箱时可读取一切；请在 [tools] 中设置 `run_as`",
+        )
+    }
+
+    /// What helps against root.
+    pub fn doctor_run_as(self) -> String {
+        self.say(
+            "run_as = \"nobody\" in [tools], or better run all of it as a user of its own (ops/throughline.service)",
+            "在 [tools] 中设置 run_as = \"nobody\"，更好的做法是让整个服务以专用用户运行（ops/throughline.service）",
+        )
+    }
+
+    /// Whose rights programs have.
+    pub fn doctor_runs_as(self, name: &str) -> String {
+        self.say(format!("programs of tools run as `{name}`"), format!("工具的程序以 `{name}` 的身份运行"))
+    }
+
+    /// A group was delegated.
+    pub fn control_groups(self, groups: &ControlGroups) -> String {
+        let counted = match (groups.counts_processes, groups.counts_memory) {
+            (true, true) => "pids.max, memory.max, cgroup.kill",
+            (true, false) => "pids.max, cgroup.kill",
+            (false, true) => "memory.max, cgroup.kill",
+            (false, false) => "cgroup.kill",
+        };
+        let folder = groups.folder().display();
+        self.say(
+            format!("each program of a tool gets a control group in {folder}: {counted}"),
+            format!("工具的每个程序在 {folder} 中有自己的控制组：{counted}"),
+        )
+    }
+
+    /// Which of it was never seen at work.
+    pub fn doctor_control_groups_untested(self) -> String {
+        self.say(
+            "cgroup.kill was tested on a real kernel; pids.max and memory.max only against a folder that looks like one",
+            "cgroup.kill 已在真实内核上测试；pids.max 与 memory.max 仅在模拟目录上测试过",
+        )
+    }
+
+    /// None was delegated.
+    pub fn doctor_no_control_groups(self, why: &str) -> String {
+        self.say(
+            format!("none here ({why}); the limits hold for each process, and a family is found and ended one by one"),
+            format!("此处没有（{why}）；上限按单个进程计算，进程族逐个查找并结束"),
+        )
+    }
+
+    /// How one is had.
+    pub fn doctor_delegate(self) -> String {
+        self.say(
+            "`Delegate=yes` in the unit of systemd, as ops/throughline.service has it",
+            "在 systemd 单元中设置 `Delegate=yes`，参见 ops/throughline.service",
+        )
+    }
+
+    /// All sockets can be denied.
+    pub fn doctor_sockets(self) -> String {
+        self.say(
+            "network = \"deny\" closes TCP, UDP and Unix sockets",
+            "network = \"deny\" 可关闭 TCP、UDP 与 Unix 套接字",
+        )
+    }
+
+    /// They cannot.
+    pub fn doctor_no_sockets(self, why: &str) -> String {
+        self.say(
+            format!("{why}; network = \"deny\" closes TCP alone, if Landlock can"),
+            format!("{why}；network = \"deny\" 只能（在 Landlock 支持时）关闭 TCP"),
+        )
     }
 
     /// Whether namespaces could be made; nothing here needs them.

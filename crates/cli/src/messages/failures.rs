@@ -66,6 +66,15 @@ pub fn no_runtime(error: &io::Error) -> Failure {
     )
 }
 
+/// The control group that is named cannot be used.
+pub fn no_control_groups(folder: &str, why: &str) -> Failure {
+    Failure::usage(
+        format!("the control group {folder} cannot be used"),
+        why.to_owned(),
+        "a folder of a cgroup2 hierarchy that is this user's own and empty; control_groups = \"auto\" uses one only where it is",
+    )
+}
+
 /// The prompt is empty.
 pub fn nothing_asked() -> Failure {
     Failure::usage("there is nothing to ask", "the prompt is empty", "throughline ask \"What time is it?\"")

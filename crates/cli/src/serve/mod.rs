@@ -30,6 +30,7 @@ use throughline_server::telemetry::Redaction;
 use throughline_server::telemetry::logs::{self, LogFormat};
 use throughline_server::upkeep::Upkeep;
 use throughline_server::{AppState, Gate, Served, Server, router};
+use throughline_tools::process::is_root;
 use tokio_util::task::AbortOnDropHandle;
 use watching::Watching;
 
@@ -38,13 +39,14 @@ pub async fn run(args: &Serve) -> Ended {
     let words = Words(Lang::of_environment());
     let terminal = Terminal::of_this_process();
     let settings = setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
-    let surroundings = setup::surroundings(&args.choice);
+    let mut surroundings = setup::surroundings(&args.choice);
     let redaction = Arc::new(Redaction::new(settings.secret_values(&surroundings)));
     redaction.learn(setup::given_key(&args.choice));
     logs::install(LogFormat::Auto, redaction.clone());
     let watching = Watching::new(redaction.clone())?;
     // Before anything is opened or started: that the port is taken is the likeliest thing to go wrong.
-    let bound = Server::bind(&settings.server).map_err(|error| messages::cannot_bind(&error))?;
+    let bound =
+        Server::bind_patiently(&settings.server).await.map_err(|error| messages::cannot_bind(&error))?;
     let kept = Kept::open(&settings.store).await?;
     let blobs = kept.blobs(settings.server.limits.upload_bytes_max).await?;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
@@ -54,7 +56,14 @@ pub async fn run(args: &Serve) -> Ended {
     let keep_raw = if stored.keep_raw == Switch::On { KeepRaw::Yes } else { KeepRaw::No };
     let inline_max = u64::from(server.limits.media_inline_bytes_max);
     let media = Arc::new(KeptMedia::new(kept.catalog(), blobs.clone(), inline_max));
-    let world = World::open_with(&args.choice, settings, |builder| {
+    if is_root() && settings.tools.run_as.is_none() {
+        tracing::warn!("{}", words.runs_as_root());
+    }
+    surroundings.control_groups = setup::control_groups(&settings)?;
+    if let Some(groups) = &surroundings.control_groups {
+        tracing::info!("{}", words.control_groups(groups));
+    }
+    let world = World::open_in(&args.choice, settings, surroundings, |builder| {
         let builder = builder
             .approval(Approval::Ask)
             .observer(observer)

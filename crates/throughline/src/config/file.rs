@@ -471,6 +471,12 @@ pub struct ToolsSection {
     /// How long the first turn waits for sources of tools, in milliseconds. Default 10,000
     /// ([`SOURCES_WAIT_MAX`](crate::SOURCES_WAIT_MAX)).
     pub wait_ms: Option<u64>,
+    /// The user whose rights programs of tools have (commands, MCP servers that are started, plugins): a name of
+    /// `/etc/passwd` or a number. Default: ours. Only root can become another one.
+    pub run_as: Option<String>,
+    /// Control groups for programs of `throughline serve`: `auto` (default: where one was delegated), `off`, or the folder of
+    /// one.
+    pub control_groups: Option<String>,
     /// `files.list`, `files.read`, `files.search`.
     pub files: FilesSection,
     /// `http.fetch`.

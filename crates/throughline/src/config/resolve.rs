@@ -184,6 +184,7 @@ fn sources(file: &File) -> Result<SourceSettings, ConfigError> {
         commands: file.commands.clone(),
         http_tools: file.http_tools.clone(),
         vcp_plugins: file.vcp_plugins.clone(),
+        run_as: file.tools.run_as.clone(),
     })
 }
 

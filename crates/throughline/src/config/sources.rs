@@ -8,7 +8,7 @@ use throughline_tools::Source;
 use throughline_tools::command::{CommandSource, CommandTool};
 use throughline_tools::http_tool::{HttpTool, HttpToolSource};
 use throughline_tools::mcp::{McpServer, Pins};
-use throughline_tools::process::Surroundings;
+use throughline_tools::process::{RunAs, Surroundings};
 use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
 
 /// What a configuration says of sources, as it stands there.
@@ -22,6 +22,8 @@ pub struct SourceSettings {
     pub http_tools: BTreeMap<String, HttpTool>,
     /// `[vcp_plugins]`.
     pub vcp_plugins: VcpPlugins,
+    /// `run_as` of `[tools]`.
+    pub run_as: Option<String>,
 }
 
 /// A source, not started yet, and what the configuration said of it.
@@ -52,9 +54,15 @@ impl SourceSettings {
     /// The sources by name. Nothing is started, and nothing can go wrong: what is wrong with one tool is its own fault
     /// when the source is started.
     pub fn sources(&self, surroundings: &Surroundings, pins: &Pins) -> BTreeMap<String, ConfiguredSource> {
+        let mut surroundings = surroundings.clone();
+        if let Some(name) = &self.run_as {
+            surroundings.run_as = RunAs::named(name);
+        }
+        let surroundings = &surroundings;
         let mut sources = BTreeMap::new();
         let mut add = |source: Arc<dyn Source>, said: &dyn fmt::Debug| {
-            let configured = ConfiguredSource::new(source.clone(), &with_variables(said, surroundings));
+            let said = (said, &surroundings.run_as);
+            let configured = ConfiguredSource::new(source.clone(), &with_variables(&said, surroundings));
             sources.insert(source.name().to_owned(), configured);
         };
         if !self.commands.is_empty() {
@@ -127,9 +135,10 @@ mod tests {
             commands: file.commands,
             http_tools: file.http_tools,
             vcp_plugins: file.vcp_plugins,
+            run_as: file.tools.run_as,
         };
         let environment = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
-        let surroundings = Surroundings { environment, folder: "/".into(), helper: None };
+        let surroundings = Surroundings { environment, folder: "/".into(), ..Surroundings::default() };
         settings.sources(&surroundings, &Pins::in_memory())
     }
 
@@ -158,5 +167,7 @@ mod tests {
             assert_eq!(changed(BASE, "2"), ["mcp:b"]);
             assert_eq!(changed(&BASE.replace("[\"x\"]", "[\"y\"]"), "1"), ["mcp:a"]);
         }
+        let another = format!("{BASE}[tools]\nrun_as = \"no-such-user\"\n");
+        assert_eq!(changed(&another, "1"), expected);
     }
 }

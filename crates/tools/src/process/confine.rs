@@ -1,18 +1,24 @@
 //! The last step before the program: this process takes on its limits, and then becomes it.
 
+use super::control_groups::ProgramGroup;
 use super::helper::{Probe, failed};
 use super::limits::ProcessLimits;
+use super::run_as::User;
 use super::sandbox::{Network, Sandbox, SandboxMode, SandboxRules};
+use super::sockets::deny_sockets;
 use super::supervise::Orders;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{
-    Resource, Rlimit, Signal, getpid, getppid, getuid, set_child_subreaper, set_parent_process_death_signal,
-    setrlimit,
+    Gid, Resource, Rlimit, Signal, Uid, getpid, getppid, getuid, set_child_subreaper,
+    set_parent_process_death_signal, setrlimit,
 };
-use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
+use rustix::thread::{
+    CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -50,25 +56,49 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
         Err(why) => return failed(why),
     };
     let supervisor = getppid();
-    // The supervisor has one thread, so that its end and that of the thread are the same.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    if getppid() != supervisor {
-        return failed("the supervisor is gone");
+    if let Some(Err(error)) = orders.group.as_ref().map(ProgramGroup::enter) {
+        return failed(format_args!("its control group cannot be entered: {error}"));
     }
     take_limits(&orders.limits);
     // The first to go if memory runs out for all.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     let _ = set_no_new_privs(true);
     let Some((path, rest)) = program.split_first() else { return failed("no program") };
-    if orders.sandbox.mode != SandboxMode::Off {
+    let is_required = |why: &str| failed(format_args!("the sandbox is required and cannot be had: {why}"));
+    let mode = orders.sandbox.mode;
+    if mode != SandboxMode::Off {
         drop_powers();
         let sandbox = confine(&orders.sandbox, Path::new(path), &orders.private);
-        if let (SandboxMode::Required, Sandbox::Unavailable { why }) = (orders.sandbox.mode, &sandbox) {
-            return failed(format_args!("the sandbox is required and cannot be had: {why}"));
+        if let (SandboxMode::Required, Sandbox::Unavailable { why }) = (mode, &sandbox) {
+            return is_required(why);
+        }
+    }
+    if let Some(Err(error)) = orders.user.as_ref().map(become_user) {
+        return failed(format_args!("it cannot become the user that it is to run as: {error}"));
+    }
+    // Whoever becomes another user loses it. The supervisor has one thread, so that its end and that of the thread are the
+    // same.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if getppid() != supervisor {
+        return failed("the supervisor is gone");
+    }
+    if mode != SandboxMode::Off && orders.sandbox.network == Network::Deny {
+        if let (SandboxMode::Required, Err(why)) = (mode, deny_sockets()) {
+            return is_required(&why);
         }
     }
     let error = Command::new(path).args(rest).exec();
     failed(format_args!("{} cannot be started: {error}", Path::new(path).display()))
+}
+
+/// Groups first: whoever is no longer root cannot choose them.
+fn become_user(user: &User) -> rustix::io::Result<()> {
+    let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    // This process has one thread, so that the thread's are its own.
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)
 }
 
 /// What root could undo the rest with. Others have none of it, and may not drop it.
@@ -90,7 +120,7 @@ fn drop_powers() {
 
 /// What cannot be set stays as it is: a limit that is lower already, for example.
 fn take_limits(limits: &ProcessLimits) {
-    let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| threads_of_all(&text));
+    let running = tasks_of_all();
     let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
     let _ = setrlimit(Resource::Core, both(0));
     let _ = setrlimit(Resource::Data, both(limits.memory_bytes_max));
@@ -102,8 +132,10 @@ fn take_limits(limits: &ProcessLimits) {
     }
 }
 
-/// `0.00 0.01 0.05 2/345 6789`: the number behind the slash.
-fn threads_of_all(loadavg: &str) -> Option<u64> {
+/// Processes and threads on this machine.
+pub(super) fn tasks_of_all() -> Option<u64> {
+    // `0.00 0.01 0.05 2/345 6789`: the number behind the slash.
+    let loadavg = std::fs::read_to_string("/proc/loadavg").ok()?;
     loadavg.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
 
@@ -177,7 +209,14 @@ pub(super) fn probe() -> ExitCode {
     let cannot_supervise = set_child_subreaper(Some(getpid())).err().map(|error| error.to_string());
     let rules = SandboxRules::default();
     let sandbox = confine(&rules, Path::new("/"), Path::new("/dev/null"));
-    let probe = Probe { sandbox, cannot_supervise, processes_limited: !getuid().is_root() };
+    let cannot_deny_sockets =
+        set_no_new_privs(true).map_err(|error| error.to_string()).and_then(|()| deny_sockets());
+    let probe = Probe {
+        sandbox,
+        cannot_supervise,
+        processes_limited: !getuid().is_root(),
+        cannot_deny_sockets: cannot_deny_sockets.err(),
+    };
     match serde_json::to_string(&probe) {
         Ok(text) => {
             println!("{text}");

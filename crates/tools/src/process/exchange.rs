@@ -40,6 +40,13 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// How long pipes are read after everything has ended: what is in them is read in no time.
 const PIPES_WAIT: Duration = Duration::from_secs(1);
 
+/// From the wish that a program ends to the notice that it has not yet: before the executor has waited long enough (its
+/// grace is 1.5 s) and tells what is known.
+const NOTICE_AFTER: Duration = Duration::from_millis(1_300);
+/// What a call that was stopped must not leave out.
+const NOT_ENDED_YET: &str =
+    "\n[not everything that this program started has ended yet; it goes on being killed]\n";
+
 /// Runs the program once. When the context says stop, it is stopped, and what it wrote until then is what is told.
 ///
 /// # Errors
@@ -83,7 +90,16 @@ pub(crate) async fn exchange(
     let end = async {
         tokio::select! {
             ended = running.wait() => ended,
-            () = context.cancellation().cancelled() => running.stop().await,
+            () = context.cancellation().cancelled() => {
+                let mut stopping = pin!(running.stop());
+                match timeout(NOTICE_AFTER, &mut stopping).await {
+                    Ok(ended) => ended,
+                    Err(_over_time) => {
+                        context.write(NOT_ENDED_YET).await;
+                        stopping.await
+                    }
+                }
+            }
             () = flood.notified() => {
                 flooded = true;
                 running.stop().await

@@ -22,8 +22,10 @@ pub struct Probe {
     pub sandbox: Sandbox,
     /// Whether descendants that detach can be kept: `None`, or why not.
     pub cannot_supervise: Option<String>,
-    /// Whether processes may be counted and limited: root is exempt.
+    /// Whether the system counts and limits processes: root is exempt, and is counted every tenth of a second instead.
     pub processes_limited: bool,
+    /// Whether all sockets can be denied, UDP and those of Unix among them: `None`, or why not.
+    pub cannot_deny_sockets: Option<String>,
 }
 
 impl Helper {
@@ -52,6 +54,14 @@ impl Helper {
         serde_json::from_slice(&output.stdout)
             .map_err(|_| format!("{} is not a helper", self.program.display()))
     }
+}
+
+/// Makes this process unreadable for others of the same user: `/proc/PID/environ` and `/proc/PID/mem`, where its keys are,
+/// belong to root then, and no debugger of that user attaches. Programs of tools are such others. R: R4
+pub fn hide_this_process() {
+    // Elsewhere there is no /proc. It cannot fail.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 /// Becomes the helper: for the first lines of `main`, before there are threads. `arguments` are those behind what the

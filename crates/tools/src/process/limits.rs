@@ -6,15 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessLimits {
-    /// Most bytes of memory that a process can write to (`RLIMIT_DATA`). Default 4 GiB. Address space is not limited:
-    /// Node and the JVM reserve far more of it than they ever use.
+    /// Most bytes of memory that a process can write to (`RLIMIT_DATA`), and in a control group all of them together
+    /// (`memory.max`). Default 4 GiB. Address space is not limited: Node and the JVM reserve far more of it than they ever
+    /// use.
     pub memory_bytes_max: u64,
     /// Largest file that a process can write (`RLIMIT_FSIZE`). Default 1 GiB.
     pub file_bytes_max: u64,
     /// Most open files of a process (`RLIMIT_NOFILE`). Default 1,024.
     pub open_files_max: u64,
-    /// Most processes and threads on top of those that run already (`RLIMIT_NPROC`, which root is exempt from).
-    /// Default 512.
+    /// Most processes and threads: in a control group exactly (`pids.max`), else on top of those that run already
+    /// (`RLIMIT_NPROC`). Root is exempt from that one; its programs are counted every tenth of a second and ended when they
+    /// are over it. Default 512.
     pub processes_max: u64,
     /// From SIGTERM to SIGKILL. Default 1,000 ms: less than the executor's grace, so that the end is ours to tell.
     pub grace_ms: u64,

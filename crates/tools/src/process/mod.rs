@@ -16,15 +16,20 @@
 //! environment, and so escape; use more memory and files than allowed; read and write what our user can.
 //! [`Sandbox::Unavailable`] says so.
 //!
+//! Where a control group was delegated to us ([`ControlGroups`]), a child has one of its own: its processes and its memory
+//! are bounded together, and the kernel ends them at one word.
+//!
 //! What nobody unprivileged can do: end a process that the kernel keeps in an uninterruptible wait (a dead network
-//! file system), or bound the memory of all processes of a child together (that needs a control group).
+//! file system). Such a call says that not everything has ended yet, and what is left goes on being killed.
 // R: L2, L5, R4
 
 mod complaints;
+mod control_groups;
 mod exchange;
 mod limits;
 mod plain;
 mod program;
+mod run_as;
 mod running;
 mod sandbox;
 
@@ -32,14 +37,19 @@ mod sandbox;
 mod confine;
 mod helper;
 #[cfg(target_os = "linux")]
+mod sockets;
+#[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(unix)]
 mod sweep;
 
 pub use complaints::{COMPLAINTS_BYTES_MAX, PROGRESS_PREFIX};
+pub use control_groups::ControlGroups;
 pub(crate) use exchange::{Exchange, Stdout, exchange, failure};
-pub use helper::{Helper, Probe, helper_main};
+pub use helper::{Helper, Probe, helper_main, hide_this_process};
 pub use limits::ProcessLimits;
 pub use program::{ENVIRONMENT_ALLOWED, Program, ProgramError, Surroundings, child_environment};
+pub(crate) use run_as::RUN_AS_REMEDY;
+pub use run_as::{RunAs, User, is_root};
 pub use running::{Ended, Running, StartError};
 pub use sandbox::{Network, Sandbox, SandboxMode, SandboxRules, SandboxSettings};

@@ -1,7 +1,9 @@
 //! A program that can be started: found once, with its arguments, environment and folder.
 
+use super::control_groups::ControlGroups;
 use super::helper::Helper;
 use super::limits::ProcessLimits;
+use super::run_as::RunAs;
 use super::sandbox::{Sandbox, SandboxRules, full_path};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,6 +22,10 @@ pub struct Surroundings {
     pub folder: PathBuf,
     /// Who supervises and confines; `None` = nobody.
     pub helper: Option<Helper>,
+    /// Whose rights programs have.
+    pub run_as: RunAs,
+    /// Where each program gets a control group of its own; `None` = nowhere.
+    pub control_groups: Option<ControlGroups>,
 }
 
 impl Surroundings {
@@ -29,7 +35,7 @@ impl Surroundings {
         let environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        Self { environment, folder: std::env::current_dir().unwrap_or_default(), helper: None }
+        Self { environment, folder: std::env::current_dir().unwrap_or_default(), ..Self::default() }
     }
 
     /// With a helper.
@@ -80,8 +86,11 @@ impl Surroundings {
     /// Finds a program: by `PATH` if it is a bare name, else where the path leads.
     ///
     /// # Errors
-    /// It is not there, or cannot be run.
+    /// It is not there, or cannot be run, or nobody can be who it is to be run as.
     pub fn find(&self, name: &str) -> Result<PathBuf, ProgramError> {
+        if let RunAs::Impossible { why } = &self.run_as {
+            return Err(ProgramError::NobodyToRunAs { why: why.clone() });
+        }
         if name.is_empty() {
             return Err(ProgramError::NoName);
         }
@@ -161,6 +170,12 @@ pub enum ProgramError {
         /// Where it was looked for.
         path: PathBuf,
     },
+    /// It is to be run as somebody whom we cannot become.
+    #[error("{why}")]
+    NobodyToRunAs {
+        /// Why not.
+        why: String,
+    },
     /// A folder, or a file without the permission to run it.
     #[error("{} is not a program that may be run", path.display())]
     NotExecutable {
@@ -178,7 +193,11 @@ pub fn child_environment(
 ) -> BTreeMap<String, String> {
     let allowed = ENVIRONMENT_ALLOWED.into_iter().chain(also.iter().map(String::as_str));
     let ours = allowed.filter_map(|name| surroundings.environment.get_key_value(name));
-    ours.chain(set).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let ours = ours.map(|(name, value)| (name.clone(), value.clone()));
+    // Our home is not theirs.
+    let home = surroundings.run_as.user().and_then(|user| Some(user.home.as_ref()?.display().to_string()));
+    let theirs = home.map(|home| ("HOME".to_owned(), home));
+    ours.chain(theirs).chain(set.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 
 /// A program with everything that it is started with. [`start`](Self::start) starts one child.
@@ -215,6 +234,10 @@ pub struct Program {
     pub sandbox: SandboxRules,
     /// Who supervises and confines it; `None` = nobody.
     pub helper: Option<Helper>,
+    /// Whose rights it has.
+    pub run_as: RunAs,
+    /// Where it gets a control group of its own; needs a helper.
+    pub control_groups: Option<ControlGroups>,
 }
 
 impl Program {
@@ -228,6 +251,8 @@ impl Program {
             limits: ProcessLimits::default(),
             sandbox: SandboxRules::default(),
             helper: surroundings.helper.clone(),
+            run_as: surroundings.run_as.clone(),
+            control_groups: surroundings.control_groups.clone(),
         }
     }
 
@@ -246,7 +271,7 @@ mod tests {
     fn surroundings(pairs: &[(&str, &str)]) -> Surroundings {
         let environment =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Surroundings { environment, folder: "/somewhere".into(), helper: None }
+        Surroundings { environment, folder: "/somewhere".into(), ..Surroundings::default() }
     }
 
     // R: L2
@@ -278,6 +303,22 @@ mod tests {
         let theirs = child_environment(&ours, &["CITY".to_owned(), "ABSENT".to_owned()], &set);
         let names: Vec<&str> = theirs.keys().map(String::as_str).collect();
         assert_eq!(names, ["CITY", "LANG", "PATH"]);
+    }
+
+    // R: R4
+    #[test]
+    fn nobody_is_a_program_run_as_whom_we_cannot_become_and_the_home_is_that_of_who_it_is() {
+        let why = "run_as = \"x\": there is no such user".to_owned();
+        let nobody = Surroundings {
+            run_as: RunAs::Impossible { why: why.clone() },
+            ..surroundings(&[("PATH", "/bin")])
+        };
+        assert_eq!(nobody.find("sh").unwrap_err().to_string(), why);
+        let user = super::super::User { uid: 7, gid: 7, groups: Vec::new(), home: Some("/srv/tools".into()) };
+        let other = Surroundings { run_as: RunAs::User(user), ..surroundings(&[("HOME", "/root")]) };
+        assert_eq!(child_environment(&other, &[], &BTreeMap::new())["HOME"], "/srv/tools");
+        let set = BTreeMap::from([("HOME".to_owned(), "/elsewhere".to_owned())]);
+        assert_eq!(child_environment(&other, &[], &set)["HOME"], "/elsewhere");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A child that runs, and how it ends: always with everything that it started.
 
+use super::control_groups::ProgramGroup;
 use super::program::Program;
+use super::run_as::RunAs;
 #[cfg(target_os = "linux")]
 use super::supervise::Orders;
 #[cfg(unix)]
@@ -51,6 +53,7 @@ pub struct Running {
     mark: String,
     grace: Duration,
     watched: Watched,
+    group: Option<ProgramGroup>,
     ended: Option<Ended>,
     /// Last, so that it is removed when the processes have been told to end.
     _private: tempfile::TempDir,
@@ -65,12 +68,11 @@ enum Watched {
     ByUs,
 }
 
-/// How much longer than the grace a supervisor may take before it is taken for dead: much, since it knows its descendants
-/// best, and whoever has no time for that drops the child, which leaves it to the supervisor.
-const SUPERVISOR_WAIT: Duration = Duration::from_secs(3);
-/// How often what carries the mark is looked for, at most.
-#[cfg(unix)]
-const SWEEPS_MAX: usize = 20;
+/// How much longer than the grace the end is waited for. It is not given up then: who hunts what is left goes on, and only
+/// nobody waits for it any more.
+const HUNT_WAIT: Duration = Duration::from_secs(3);
+/// How often a supervisor is woken while it is waited for: what it hunts may stop it with SIGSTOP.
+const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 impl Program {
     /// Starts a child with pipes for input, output and complaints. Needs a tokio runtime.
@@ -83,13 +85,21 @@ impl Program {
             let what = what.to_owned();
             move |error| StartError { what, error }
         };
+        if let RunAs::Impossible { why } = &self.run_as {
+            return Err(failed("the program is not started")(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                why.clone(),
+            )));
+        }
         let private = tempfile::Builder::new()
             .prefix("throughline-")
             .tempdir()
             .map_err(failed("a folder for the program cannot be made"))?;
         let mark = mark();
-        let (mut command, watched) =
-            self.command(private.path()).map_err(failed("the program cannot be described"))?;
+        let group = self.control_groups.as_ref().map(|groups| groups.of_program(&mark));
+        let (mut command, watched) = self
+            .command(private.path(), group.as_ref())
+            .map_err(failed("the program cannot be described"))?;
         command.env_clear().envs(&self.environment).env("TMPDIR", private.path());
         #[cfg(unix)]
         command.env(sweep::MARK, &mark);
@@ -105,19 +115,26 @@ impl Program {
             mark,
             grace: Duration::from_millis(self.limits.grace_ms),
             watched,
+            group: group.filter(|_| watched == Watched::BySupervisor),
             ended: None,
             _private: private,
         })
     }
 
     #[cfg(target_os = "linux")]
-    fn command(&self, private: &std::path::Path) -> io::Result<(Command, Watched)> {
+    fn command(
+        &self,
+        private: &std::path::Path,
+        group: Option<&ProgramGroup>,
+    ) -> io::Result<(Command, Watched)> {
         let Some(helper) = &self.helper else { return Ok(self.unwatched()) };
         let orders = Orders {
             parent: std::process::id(),
             limits: self.limits,
             sandbox: self.sandbox.clone(),
             private: private.to_owned(),
+            user: self.run_as.user().cloned(),
+            group: group.cloned(),
         };
         let mut command = Command::new(&helper.program);
         command.args(&helper.arguments).arg("supervise").arg(serde_json::to_string(&orders)?);
@@ -126,7 +143,11 @@ impl Program {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn command(&self, _private: &std::path::Path) -> io::Result<(Command, Watched)> {
+    fn command(
+        &self,
+        _private: &std::path::Path,
+        _group: Option<&ProgramGroup>,
+    ) -> io::Result<(Command, Watched)> {
         Ok(self.unwatched())
     }
 
@@ -135,6 +156,11 @@ impl Program {
         command.args(&self.arguments);
         #[cfg(unix)]
         command.process_group(0);
+        #[cfg(unix)]
+        if let Some(user) = self.run_as.user() {
+            // Further groups are dropped with it.
+            command.uid(user.uid).gid(user.gid);
+        }
         #[cfg(not(unix))]
         command.kill_on_drop(true);
         (command, Watched::ByUs)
@@ -158,7 +184,8 @@ impl Running {
     /// Waits for its end. What it started and left behind is ended with it. Cancel safe.
     ///
     /// # Errors
-    /// The system does not say how it ended.
+    /// The system does not say how it ended, or something that it left behind cannot be ended: the kind is
+    /// [`TimedOut`](io::ErrorKind::TimedOut), and it goes on being killed.
     pub async fn wait(&mut self) -> io::Result<Ended> {
         if let Some(ended) = self.ended {
             return Ok(ended);
@@ -170,24 +197,34 @@ impl Running {
     /// Asks it to end (SIGTERM), and kills it after the grace. At the return nothing of it runs any more.
     ///
     /// # Errors
-    /// The system does not say how it ended.
+    /// The system does not say how it ended, or not everything that it started has ended yet: the kind is
+    /// [`TimedOut`](io::ErrorKind::TimedOut), and it goes on being killed.
     pub async fn stop(&mut self) -> io::Result<Ended> {
         if let Some(ended) = self.ended {
             return Ok(ended);
         }
         self.tell_to_end();
-        let patience = match self.watched {
-            // It keeps to the grace itself.
-            Watched::BySupervisor => self.grace + SUPERVISOR_WAIT,
-            Watched::ByUs => self.grace,
-        };
-        let status = match tokio::time::timeout(patience, self.child.wait()).await {
-            Ok(status) => status?,
-            Err(_over_time) => {
-                self.kill_group();
-                self.child.start_kill()?;
-                self.child.wait().await?
+        let status = match self.watched {
+            Watched::BySupervisor => {
+                let until = tokio::time::Instant::now() + self.grace + HUNT_WAIT;
+                loop {
+                    tokio::select! {
+                        status = self.child.wait() => break status?,
+                        () = tokio::time::sleep(WAKE_EVERY) => self.wake(),
+                        () = tokio::time::sleep_until(until) => return Err(not_all_ended()),
+                    }
+                }
             }
+            Watched::ByUs => match tokio::time::timeout(self.grace, self.child.wait()).await {
+                Ok(status) => status?,
+                Err(_over_time) => {
+                    self.kill_group();
+                    self.child.start_kill()?;
+                    tokio::time::timeout(HUNT_WAIT, self.child.wait())
+                        .await
+                        .map_err(|_| not_all_ended())??
+                }
+            },
         };
         self.note(status).await
     }
@@ -197,7 +234,13 @@ impl Running {
         let ended = self.ended_as(status);
         // A supervisor that ended by itself has seen to everything. One that was killed has not.
         if self.watched == Watched::ByUs || status.code().is_none() {
-            self.sweep().await;
+            if let Some(group) = &self.group {
+                group.kill();
+            }
+            self.sweep().await?;
+            if let Some(group) = &self.group {
+                group.remove();
+            }
         }
         self.ended = Some(ended);
         Ok(ended)
@@ -215,22 +258,16 @@ impl Running {
     }
 
     #[cfg(unix)]
-    async fn sweep(&self) {
-        let mark = self.mark.clone();
-        // Reads much of /proc, which blocks. It cannot fail, and if the runtime ends, so does everything.
-        let _ = tokio::task::spawn_blocking(move || {
-            for _ in 0..SWEEPS_MAX {
-                if sweep::kill_marked(&mark) == 0 {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        })
-        .await;
+    async fn sweep(&self) -> io::Result<()> {
+        let swept = hunt(self.mark.clone())?;
+        let waited = tokio::time::timeout(HUNT_WAIT, swept).await;
+        waited.map_err(|_| not_all_ended())?.map_err(io::Error::other)
     }
 
     #[cfg(not(unix))]
-    async fn sweep(&self) {}
+    async fn sweep(&self) -> io::Result<()> {
+        Ok(())
+    }
 
     #[cfg(unix)]
     fn pid(&self) -> Option<Pid> {
@@ -254,16 +291,40 @@ impl Running {
 
     #[cfg(unix)]
     fn kill_group(&self) {
-        match (self.pid(), self.watched) {
-            (Some(pid), Watched::ByUs) => drop(kill_process_group(pid, Signal::KILL)),
-            // While it lives, its descendants are known by it, and nobody else would find those without a mark.
-            (Some(pid), Watched::BySupervisor) => sweep::kill_descendants_of(pid),
-            (None, _) => {}
+        if let Some(pid) = self.pid() {
+            let _ = kill_process_group(pid, Signal::KILL);
         }
     }
 
     #[cfg(not(unix))]
     fn kill_group(&self) {}
+
+    #[cfg(unix)]
+    fn wake(&self) {
+        if let Some(pid) = self.pid() {
+            let _ = kill_process(pid, Signal::CONT);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn wake(&self) {}
+}
+
+fn not_all_ended() -> io::Error {
+    let what = "not everything that it started has ended yet; what is left goes on being killed";
+    io::Error::new(io::ErrorKind::TimedOut, what)
+}
+
+/// Ends what carries the mark on a thread of its own, which lives until nothing is left.
+#[cfg(unix)]
+fn hunt(mark: String) -> io::Result<tokio::sync::oneshot::Receiver<()>> {
+    let (ended, waiting) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new().name("hunt".into()).spawn(move || {
+        sweep::end_marked(&mark);
+        // Whoever waited may have had no more time.
+        let _ = ended.send(());
+    })?;
+    Ok(waiting)
 }
 
 /// A child may have stopped its supervisor (SIGSTOP), which hears nothing then.
@@ -286,9 +347,10 @@ impl Drop for Running {
                 if let Some(pid) = pid {
                     let _ = kill_process_group(pid, Signal::KILL);
                 }
-                // Twice: what was just being started when it was looked for the first time.
-                sweep::kill_marked(&self.mark);
-                sweep::kill_marked(&self.mark);
+                if hunt(self.mark.clone()).is_err() {
+                    // Nobody else can do it.
+                    sweep::end_marked(&self.mark);
+                }
             }
             (None, Watched::BySupervisor) => {}
         }

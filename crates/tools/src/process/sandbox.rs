@@ -15,7 +15,7 @@ pub struct SandboxSettings {
     pub read: Option<Vec<PathBuf>>,
     /// Folders and files that may be written (and read). The child's private folder always may.
     pub write: Vec<PathBuf>,
-    /// `allow` (default) or `deny`: TCP, where the kernel can deny it.
+    /// `allow` (default) or `deny`: sockets of every kind.
     pub network: Network,
 }
 
@@ -32,14 +32,14 @@ pub enum SandboxMode {
     Off,
 }
 
-/// Whether a child may open TCP connections.
+/// Whether a child may open sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
     /// Yes.
     #[default]
     Allow,
-    /// No. Landlock knows TCP only.
+    /// No: neither TCP, which Landlock denies, nor UDP and Unix sockets, which seccomp does.
     Deny,
 }
 

@@ -3,17 +3,22 @@
 //! The subreaper of everything that the child starts, so that nothing leaves its sight; the only one in its session and
 //! group, so that a signal for a group of the child can never reach somebody else's.
 
-use super::helper::failed;
+use super::confine::tasks_of_all;
+use super::control_groups::ProgramGroup;
+use super::helper::{failed, hide_this_process};
 use super::limits::ProcessLimits;
+use super::run_as::User;
 use super::sandbox::SandboxRules;
-use super::sweep;
+use super::sweep::{self, Hunt};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, pidfd_open, set_child_subreaper, setsid, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, getuid, pidfd_open, set_child_subreaper,
+    setpriority_process, setsid, wait,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -33,6 +38,10 @@ pub(super) struct Orders {
     pub(super) sandbox: SandboxRules,
     /// Its private folder, which is removed at the end.
     pub(super) private: PathBuf,
+    /// Whose rights it has; `None` = ours.
+    pub(super) user: Option<User>,
+    /// Its control group.
+    pub(super) group: Option<ProgramGroup>,
 }
 
 impl Orders {
@@ -44,16 +53,16 @@ impl Orders {
     }
 }
 
-/// How long descendants are killed over and over before the supervisor gives up: only the kernel can keep one so long.
-const KILLING_MAX: Duration = Duration::from_millis(1_500);
-/// Between two looks at what is left.
-const KILLING_PAUSE: Duration = Duration::from_millis(4);
+/// How often processes are counted where no limit of the system counts them: root is exempt from `RLIMIT_NPROC`.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
     let (orders, program) = match Orders::read(arguments) {
         Ok(read) => read,
         Err(why) => return failed(why),
     };
+    // What the program was given in secret is in our environment, too.
+    hide_this_process();
     // Fails if we lead a group already, which does no harm.
     let _ = setsid();
     if let Err(error) = set_child_subreaper(Some(getpid())) {
@@ -67,6 +76,16 @@ pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
     // Whoever started us removes it, too, if still there.
     let _ = std::fs::remove_dir_all(&orders.private);
     code
+}
+
+/// What only we may do, before there is a program.
+fn prepare(orders: &Orders) -> Result<(), String> {
+    if let Some(user) = &orders.user {
+        chown(&orders.private, Some(user.uid), Some(user.gid))
+            .map_err(|error| format!("the program's folder cannot be given to user {}: {error}", user.uid))?;
+    }
+    let made = orders.group.as_ref().map_or(Ok(()), |group| group.make(&orders.limits));
+    made.map_err(|error| format!("the program's control group cannot be made: {error}"))
 }
 
 /// Starts the child and comes back when nothing of it is left.
@@ -87,6 +106,9 @@ async fn watch(orders: &Orders, program: &[OsString]) -> ExitCode {
     if parent.is_gone() {
         return failed("whoever wanted this is gone");
     }
+    if let Err(error) = prepare(orders) {
+        return failed(error);
+    }
     let orders_text = serde_json::to_string(orders).unwrap_or_default();
     let mut command = Command::new("/proc/self/exe");
     let own_words = std::env::args_os().skip(1).take_while(|word| word != "supervise");
@@ -98,8 +120,11 @@ async fn watch(orders: &Orders, program: &[OsString]) -> ExitCode {
     };
     let mut state = None;
     let mut deadline = None;
+    let is_counted = orders.group.as_ref().is_some_and(ProgramGroup::counts_processes);
+    let mut census = if is_counted { None } else { Census::new(orders.limits.processes_max) };
+    let mut is_over = false;
     loop {
-        state = reap(main).or(state);
+        state = reap(main).code.or(state);
         // Until it is over; or, once asked to stop, until nobody is left to stop by itself.
         if state.is_some() && (deadline.is_none() || sweep::descendants_of(getpid()).is_empty()) {
             break;
@@ -115,33 +140,70 @@ async fn watch(orders: &Orders, program: &[OsString]) -> ExitCode {
             }
             _ = kill.recv() => break,
             () = parent.gone() => break,
+            () = sleep(COUNT_EVERY), if census.is_some() => {
+                is_over = census.as_mut().is_some_and(Census::is_over);
+                if is_over {
+                    break;
+                }
+            }
             () = async { sleep_until(deadline.unwrap_or_else(Instant::now)).await }, if deadline.is_some() => break,
         }
     }
-    let state = kill_everyone(main).await.or(state);
-    match state {
-        Some(code) => ExitCode::from(code),
-        None => failed("a process of the program cannot be killed"),
+    let state = end_everyone(main, orders.group.as_ref()).await.or(state);
+    if let Some(group) = &orders.group {
+        tell_what_ran_out(group, &orders.limits);
+        group.remove();
     }
+    if is_over {
+        let most = orders.limits.processes_max;
+        return failed(format_args!("the program ran more than {most} processes at once (processes_max)"));
+    }
+    state.map_or_else(|| failed("how the program ended is not known"), ExitCode::from)
 }
 
-/// Kills descendants until there are none. They come to us as their parents die, so none can be missed for ever.
-async fn kill_everyone(main: u32) -> Option<u8> {
-    let give_up = Instant::now() + KILLING_MAX;
-    let mut state = None;
-    loop {
-        let left = sweep::descendants_of(getpid());
-        sweep::signal(&left, Signal::KILL, own_group());
-        state = reap(main).or(state);
-        if left.is_empty() || Instant::now() >= give_up {
-            return state;
+/// Ends everybody, however long that takes: there is nobody left when we have no child any more, since whoever loses its
+/// parent becomes ours.
+async fn end_everyone(main: u32, group: Option<&ProgramGroup>) -> Option<u8> {
+    // Whatever runs wild has had the processor long enough. Only root may.
+    let _ = setpriority_process(None, -20);
+    let (mut hunt, mut state) = (Hunt::default(), None);
+    for looks in 0.. {
+        if let Some(group) = group {
+            group.kill();
         }
-        sleep(KILLING_PAUSE).await;
+        hunt.take(&sweep::descendants_of(getpid()), own_group());
+        let reaped = reap(main);
+        state = reaped.code.or(state);
+        if !reaped.has_children {
+            break;
+        }
+        sleep(sweep::pause_before_look(looks)).await;
+    }
+    state
+}
+
+/// The kernel ends a program without a word, and refuses a process with one that programs seldom pass on.
+fn tell_what_ran_out(group: &ProgramGroup, limits: &ProcessLimits) {
+    if group.ran_out_of_memory() {
+        let most = limits.memory_bytes_max;
+        eprintln!(
+            "throughline: its processes used more than {most} bytes of memory together (memory_bytes_max)"
+        );
+    }
+    if group.ran_out_of_processes() {
+        let most = limits.processes_max;
+        eprintln!("throughline: it wanted more than {most} processes and threads at once (processes_max)");
     }
 }
 
-/// Takes note of everything that has ended. The code of the program itself, if it is among it: as shells have it.
-fn reap(main: u32) -> Option<u8> {
+struct Reaped {
+    /// That of the program itself, as shells have it.
+    code: Option<u8>,
+    has_children: bool,
+}
+
+/// Takes note of everything that has ended.
+fn reap(main: u32) -> Reaped {
     let mut code = None;
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -151,8 +213,32 @@ fn reap(main: u32) -> Option<u8> {
                 code = Some(u8::try_from(raw).unwrap_or(255));
             }
             Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) | Err(_) => return code,
+            Ok(None) => return Reaped { code, has_children: true },
+            Err(_) => return Reaped { code, has_children: false },
         }
+    }
+}
+
+/// Counts the processes of a program where the system does not.
+struct Census {
+    most: u64,
+    /// So many tasks on the whole machine are no reason to count ours, which is cheap to see.
+    look_from: u64,
+}
+
+impl Census {
+    /// `None` where the system counts.
+    fn new(processes_max: u64) -> Option<Self> {
+        let look_from = tasks_of_all()?.saturating_add(processes_max);
+        getuid().is_root().then_some(Self { most: processes_max, look_from })
+    }
+
+    fn is_over(&mut self) -> bool {
+        let Some(all) = tasks_of_all().filter(|all| *all > self.look_from) else { return false };
+        let ours =
+            sweep::descendants_of(getpid()).iter().map(|process| u64::from(process.threads)).sum::<u64>();
+        self.look_from = all.saturating_add(self.most.saturating_sub(ours) / 2);
+        ours > self.most
     }
 }
 

@@ -5,6 +5,7 @@
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 /// The variable that marks a child and, as long as they keep their environment, all that it starts.
 pub(super) const MARK: &str = "THROUGHLINE_CHILD";
@@ -16,12 +17,13 @@ pub(super) struct Process {
     parent: i32,
     group: i32,
     state: u8,
+    pub(super) threads: u32,
 }
 
 impl Process {
-    /// Dead, and only kept for its parent.
+    /// Dead, and only kept for its parent. One whose first thread has ended looks dead, and runs on by its others.
     fn is_gone(self) -> bool {
-        matches!(self.state, b'Z' | b'X')
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 
     fn read(pid: Pid) -> Option<Self> {
@@ -32,7 +34,9 @@ impl Process {
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
-        Some(Self { pid, parent, group, state })
+        // The twentieth field of proc_pid_stat(5), of which five are read.
+        let threads = fields.nth(14)?.parse().ok()?;
+        Some(Self { pid, parent, group, state, threads })
     }
 }
 
@@ -71,13 +75,6 @@ pub(super) fn descendants_of(root: Pid) -> Vec<Process> {
     descendants(&all(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
 
-/// Kills what descends from a process, not the process itself.
-pub(super) fn kill_descendants_of(root: Pid) {
-    for process in descendants_of(root) {
-        let _ = kill_process(process.pid, Signal::KILL);
-    }
-}
-
 /// Sends a signal to processes, and to their groups: a group is signalled as a whole, so that nothing in it can fork
 /// away in between. `own_group` is spared.
 pub(super) fn signal(processes: &[Process], signal: Signal, own_group: i32) {
@@ -93,8 +90,8 @@ pub(super) fn signal(processes: &[Process], signal: Signal, own_group: i32) {
     }
 }
 
-/// Kills every process that carries the mark, and what descends from such. Answers with how many were found.
-pub(super) fn kill_marked(mark: &str) -> usize {
+/// The living processes that carry the mark, and what descends from such.
+fn marked(mark: &str) -> Vec<Process> {
     let wanted = format!("{MARK}={mark}");
     let carries = |process: &Process| {
         let environment =
@@ -102,12 +99,56 @@ pub(super) fn kill_marked(mark: &str) -> usize {
         environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
     };
     let all = all();
-    let marked: Vec<Process> =
+    let mut marked: Vec<Process> =
         all.iter().copied().filter(|process| !process.is_gone() && carries(process)).collect();
     let roots = marked.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
-    let further = descendants(&all, &roots);
-    for process in marked.iter().chain(&further) {
-        let _ = kill_process(process.pid, Signal::KILL);
-    }
-    marked.len() + further.len()
+    marked.extend(descendants(&all, &roots));
+    marked
 }
+
+/// After so many looks each of which found somebody new, all that are known are killed: to wait for a look without a
+/// newcomer would fill the machine with those that are stopped.
+const STOPPING_LOOKS_MAX: u32 = 50;
+
+/// Ends a family that may fork faster than it can be listed: everybody is stopped first, and keeps the room of one more.
+// R: L5
+#[derive(Debug, Default)]
+pub(super) struct Hunt {
+    stopped: BTreeSet<i32>,
+    looks: u32,
+}
+
+impl Hunt {
+    /// Takes one look's find. What is stopped forks nothing, so that with a look in which nobody is new everybody is
+    /// known, and killed.
+    pub(super) fn take(&mut self, found: &[Process], own_group: i32) {
+        signal(found, Signal::STOP, own_group);
+        let now: BTreeSet<i32> = found.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
+        self.looks += 1;
+        if now.is_subset(&self.stopped) || self.looks > STOPPING_LOOKS_MAX {
+            signal(found, Signal::KILL, own_group);
+        }
+        self.stopped = now;
+    }
+}
+
+/// Between two looks at what is left: short at first, long when only the kernel can keep it so long.
+pub(super) fn pause_before_look(looks: u32) -> Duration {
+    if looks < 500 { Duration::from_millis(4) } else { Duration::from_millis(250) }
+}
+
+/// Hunts what carries the mark, until nothing does. Blocks.
+pub(super) fn end_marked(mark: &str) {
+    let mut hunt = Hunt::default();
+    for looks in 0.. {
+        let found = marked(mark);
+        if found.is_empty() {
+            return;
+        }
+        hunt.take(&found, NO_GROUP);
+        std::thread::sleep(pause_before_look(looks));
+    }
+}
+
+/// Stands for the group of a process that is in none of those which are signalled.
+const NO_GROUP: i32 = 0;

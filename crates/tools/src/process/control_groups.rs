@@ -1,0 +1,288 @@
+//! Control groups (version 2), where somebody has delegated one to us: each program gets a group of its own in it, whose
+//! processes and memory are bounded together, and which the kernel ends at one word.
+//!
+//! Never touches a group in which somebody else runs.
+
+use super::limits::ProcessLimits;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where we are ourselves: a group that has others in it may hold no process of its own.
+const OWN: &str = "throughline";
+/// In front of the names of the groups of programs.
+const PROGRAM: &str = "program-";
+
+/// A group that was delegated to us.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlGroups {
+    folder: PathBuf,
+    /// Whether `pids.max` counts in it.
+    pub counts_processes: bool,
+    /// Whether `memory.max` counts in it.
+    pub counts_memory: bool,
+}
+
+impl ControlGroups {
+    /// The group that this process runs in, if it is alone there.
+    ///
+    /// # Errors
+    /// Why there is none that could be used.
+    pub fn of_this_process() -> Result<Self, String> {
+        Self::claim(&Self::folder_of_this_process()?)
+    }
+
+    /// Where the group that this process runs in is.
+    ///
+    /// # Errors
+    /// It is in none of version 2.
+    pub fn folder_of_this_process() -> Result<PathBuf, String> {
+        let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let hierarchy = mounted(&read("/proc/self/mountinfo")?)
+            .ok_or("no hierarchy of version 2 is mounted (cgroup2)")?;
+        let text = read("/proc/self/cgroup")?;
+        let own = text.lines().find_map(|line| line.strip_prefix("0::/"));
+        let own = own.ok_or("this process is in no group of version 2")?;
+        Ok(hierarchy.join(own))
+    }
+
+    /// Whether a group could be [claimed](Self::claim), without changing anything.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn look(folder: &Path) -> Result<Self, String> {
+        let shown = folder.display();
+        if !folder.join("cgroup.events").exists() {
+            return Err(format!("{shown} is the system's own group, and none was delegated"));
+        }
+        let members = folder.join("cgroup.procs");
+        let text = fs::read_to_string(&members).map_err(|error| format!("{shown}: {error}"))?;
+        let us = std::process::id().to_string();
+        if text.lines().any(|pid| pid != us) {
+            return Err(format!("other programs run in {shown}, too: it was not delegated to this one"));
+        }
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&members)
+            .map_err(|error| format!("{shown} was not delegated to this user: {error}"))?;
+        let offered = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+        let counts = |controller: &str| offered.split_whitespace().any(|offered| offered == controller);
+        Ok(Self {
+            folder: folder.to_owned(),
+            counts_processes: counts("pids"),
+            counts_memory: counts("memory"),
+        })
+    }
+
+    /// Makes a group ours: `folder` is where it is, of the real hierarchy or of one that looks like it. If this process is in
+    /// it, it moves one further in.
+    ///
+    /// # Errors
+    /// It is the system's own, somebody else runs in it, or it may not be written.
+    pub fn claim(folder: &Path) -> Result<Self, String> {
+        // Moved already, by us or by `DelegateSubgroup=` of systemd.
+        let is_own = folder.file_name().is_some_and(|name| name == OWN);
+        let folder = folder.parent().filter(|_| is_own).unwrap_or(folder);
+        let found = Self::look(folder)?;
+        let at = |name: &str| folder.join(name);
+        let denied =
+            |error: io::Error| format!("{} was not delegated to this user: {error}", folder.display());
+        // Whoever is in it by now is this process.
+        if !fs::read_to_string(at("cgroup.procs")).map_err(denied)?.is_empty() {
+            make(&at(OWN)).map_err(denied)?;
+            fs::write(at(OWN).join("cgroup.procs"), std::process::id().to_string()).map_err(denied)?;
+        }
+        let counts = |offered: bool, controller: &str| {
+            offered && fs::write(at("cgroup.subtree_control"), format!("+{controller}")).is_ok()
+        };
+        let groups = Self {
+            counts_processes: counts(found.counts_processes, "pids"),
+            counts_memory: counts(found.counts_memory, "memory"),
+            ..found
+        };
+        groups.probe().map_err(denied)?;
+        groups.end_leftovers();
+        Ok(groups)
+    }
+
+    /// Where the groups of programs are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether groups can be made here at all.
+    fn probe(&self) -> io::Result<()> {
+        let probe = self.folder.join(format!("{PROGRAM}probe"));
+        make(&probe)?;
+        fs::remove_dir(probe)
+    }
+
+    /// What a server before us left when it was killed, and whose supervisors were killed with it.
+    fn end_leftovers(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if let Some(mark) = name.to_str().and_then(|name| name.strip_prefix(PROGRAM)) {
+                let group = self.of_program(mark);
+                group.kill();
+                group.remove();
+            }
+        }
+    }
+
+    pub(super) fn of_program(&self, mark: &str) -> ProgramGroup {
+        ProgramGroup { folder: self.folder.join(format!("{PROGRAM}{mark}")), groups: self.clone() }
+    }
+}
+
+/// The group of one program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProgramGroup {
+    folder: PathBuf,
+    groups: ControlGroups,
+}
+
+impl ProgramGroup {
+    /// Makes it, with its limits.
+    pub(super) fn make(&self, limits: &ProcessLimits) -> io::Result<()> {
+        make(&self.folder)?;
+        let write = |name: &str, value: u64| fs::write(self.folder.join(name), value.to_string());
+        if self.groups.counts_processes {
+            write("pids.max", limits.processes_max)?;
+        }
+        if self.groups.counts_memory {
+            write("memory.max", limits.memory_bytes_max)?;
+            // Memory that is moved to a disk is memory, too; and half a program is of no use. Kernels may lack both.
+            let _ = write("memory.swap.max", 0);
+            let _ = write("memory.oom.group", 1);
+        }
+        Ok(())
+    }
+
+    pub(super) fn counts_processes(&self) -> bool {
+        self.groups.counts_processes
+    }
+
+    /// Moves this process into it.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        fs::write(self.folder.join("cgroup.procs"), std::process::id().to_string())
+    }
+
+    /// Ends everything in it, whatever it forks meanwhile. Kernels before 5.14 cannot; then it is found and killed as ever.
+    pub(super) fn kill(&self) {
+        let _ = fs::write(self.folder.join("cgroup.kill"), "1");
+    }
+
+    /// Once nothing is left in it. What still has something in it stays, and the next server ends it.
+    pub(super) fn remove(&self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+
+    /// Whether something in it was ended because memory was at its limit.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.event("memory.events", "oom_kill")
+    }
+
+    /// Whether a process was not begun because there were too many.
+    pub(super) fn ran_out_of_processes(&self) -> bool {
+        self.event("pids.events", "max")
+    }
+
+    fn event(&self, file: &str, name: &str) -> bool {
+        let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        let count = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        count.is_some_and(|count| count > 0)
+    }
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// `25 30 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw`: the fifth field, where the type is the first behind ` - `.
+fn mounted(mountinfo: &str) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let is_v2 = after.split(' ').next() == Some("cgroup2");
+        before.split(' ').nth(4).filter(|_| is_v2).map(PathBuf::from)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that looks like a delegated group.
+    fn fake(controllers: &str, members: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("cgroup.events", "populated 1\nfrozen 0\n");
+        write("cgroup.controllers", controllers);
+        write("cgroup.procs", members);
+        write("cgroup.subtree_control", "");
+        folder
+    }
+
+    fn read(folder: &Path, name: &str) -> String {
+        fs::read_to_string(folder.join(name)).unwrap_or_default()
+    }
+
+    // R: L5, R2
+    #[test]
+    fn a_delegated_group_is_claimed_and_a_program_gets_its_limits() {
+        let us = format!("{}\n", std::process::id());
+        let tree = fake("cpuset cpu io memory pids\n", &us);
+        let groups = ControlGroups::claim(tree.path()).unwrap();
+        assert!(groups.counts_processes && groups.counts_memory);
+        assert_eq!(read(tree.path(), "throughline/cgroup.procs"), us.trim());
+        assert_eq!(read(tree.path(), "cgroup.subtree_control"), "+memory");
+        let program = groups.of_program("7");
+        program.make(&ProcessLimits::default()).unwrap();
+        assert_eq!(read(&program.folder, "pids.max"), "512");
+        assert_eq!(read(&program.folder, "memory.max"), (4_u64 << 30).to_string());
+        assert_eq!(read(&program.folder, "memory.oom.group"), "1");
+        program.enter().unwrap();
+        program.kill();
+        assert_eq!(read(&program.folder, "cgroup.procs"), us.trim());
+        assert_eq!(read(&program.folder, "cgroup.kill"), "1");
+        assert!(!program.ran_out_of_memory() && !program.ran_out_of_processes());
+        fs::write(program.folder.join("memory.events"), "low 0\noom 1\noom_kill 1\n").unwrap();
+        fs::write(program.folder.join("pids.events"), "max 3\n").unwrap();
+        assert!(program.ran_out_of_memory() && program.ran_out_of_processes());
+        // The next server finds the same folder, itself moved already, and what was left.
+        fs::write(tree.path().join("cgroup.procs"), "").unwrap();
+        fs::remove_file(program.folder.join("cgroup.kill")).unwrap();
+        assert_eq!(ControlGroups::claim(&tree.path().join("throughline")).unwrap(), groups);
+        assert_eq!(read(&program.folder, "cgroup.kill"), "1");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone_and_what_counts_nothing_is_said() {
+        let tree = fake("memory pids", "1\n2\n");
+        let why = ControlGroups::claim(tree.path()).unwrap_err();
+        assert!(why.contains("other programs run in"), "{why}");
+        assert!(!tree.path().join("throughline").exists());
+
+        let tree = fake("hugetlb", "");
+        let groups = ControlGroups::claim(tree.path()).unwrap();
+        assert!(!groups.counts_processes && !groups.counts_memory);
+        groups.of_program("1").make(&ProcessLimits::default()).unwrap();
+        assert!(!tree.path().join("program-1/pids.max").exists());
+
+        let root = tempfile::tempdir().unwrap();
+        let why = ControlGroups::claim(root.path()).unwrap_err();
+        assert!(why.contains("the system's own group"), "{why}");
+    }
+
+    #[test]
+    fn the_hierarchy_of_version_2_is_found_among_others() {
+        let hybrid = "40 39 0:36 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
+                      41 39 0:37 / /sys/fs/cgroup/unified rw shared:10 - cgroup2 cgroup2 rw\n";
+        assert_eq!(mounted(hybrid), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(mounted("40 39 0:36 / /a rw - tmpfs cgroup2 rw\n"), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! Whose rights programs of tools have.
+//!
+//! Reads `/etc/passwd` and `/etc/group` and nothing else: a service that asks others who a user is could be asked to lie.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What helps where nobody can be who programs are to be run as.
+pub(crate) const RUN_AS_REMEDY: &str =
+    "Correct `run_as` in [tools], start the server as root, or leave it out.";
+
+/// A user that programs are run as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Its number.
+    pub uid: u32,
+    /// Its own group.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// `None` = no line of `/etc/passwd` says it.
+    pub home: Option<PathBuf>,
+}
+
+/// Whose rights programs of tools have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RunAs {
+    /// Ours.
+    #[default]
+    Ourselves,
+    /// Those of another user, whom we become since we are root.
+    User(User),
+    /// Nobody's: no program is started.
+    Impossible {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Whether this process is root: nothing that a tool's program does is denied to it then by the user that it runs as.
+pub fn is_root() -> bool {
+    #[cfg(unix)]
+    {
+        rustix::process::geteuid().is_root()
+    }
+    #[cfg(not(unix))]
+    {
+        false
+    }
+}
+
+impl RunAs {
+    /// `run_as` of the settings: a name of `/etc/passwd`, a number, or `user:group` in numbers.
+    pub fn named(name: &str) -> Self {
+        #[cfg(unix)]
+        {
+            let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+            let ours = rustix::process::geteuid().as_raw();
+            match User::among(name, &read("/etc/passwd"), &read("/etc/group")) {
+                Ok(user) if user.uid == ours => Self::Ourselves,
+                Ok(user) if ours == 0 => Self::User(user),
+                Ok(_) => Self::Impossible {
+                    why: format!(
+                        "run_as = \"{name}\": only root can become another user, and this is user {ours}"
+                    ),
+                },
+                Err(why) => Self::Impossible { why: format!("run_as = \"{name}\": {why}") },
+            }
+        }
+        #[cfg(not(unix))]
+        {
+            Self::Impossible { why: format!("run_as = \"{name}\": this system has no users of this kind") }
+        }
+    }
+
+    pub(super) fn user(&self) -> Option<&User> {
+        if let Self::User(user) = self { Some(user) } else { None }
+    }
+}
+
+impl User {
+    fn among(name: &str, passwd: &str, group: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<u32>> = name.split(':').map(|number| number.parse().ok()).collect();
+        let (uid, gid) = match numbers.as_deref() {
+            Some([uid]) => (Some(*uid), None),
+            Some([uid, gid]) => (Some(*uid), Some(*gid)),
+            _ => (None, None),
+        };
+        let line = passwd.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            let [login, _, number, own, _, home, ..] = fields.as_slice() else { return None };
+            let (number, own): (u32, u32) = (number.parse().ok()?, own.parse().ok()?);
+            let is_meant = if let Some(uid) = uid { uid == number } else { *login == name };
+            is_meant.then(|| ((*login).to_owned(), number, own, PathBuf::from(home)))
+        });
+        match (line, uid) {
+            (Some((login, uid, own, home)), _) => {
+                let gid = gid.unwrap_or(own);
+                Ok(Self { uid, gid, groups: groups_of(&login, gid, group), home: Some(home) })
+            }
+            // A number needs no line. Its group is the one of the same number, as with `useradd`.
+            (None, Some(uid)) => Ok(Self { uid, gid: gid.unwrap_or(uid), groups: Vec::new(), home: None }),
+            (None, None) => Err("there is no such user in /etc/passwd; a number works, too".to_owned()),
+        }
+    }
+}
+
+fn groups_of(login: &str, own: u32, group: &str) -> Vec<u32> {
+    let member = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [_, _, number, members] = fields.as_slice() else { return None };
+        let number: u32 = number.parse().ok()?;
+        (number != own && members.split(',').any(|member| member == login)).then_some(number)
+    };
+    group.lines().filter_map(member).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R4
+    #[test]
+    fn a_user_is_found_by_name_and_by_number() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\ntools:x:990:980::/srv/tools:/usr/sbin/nologin\n";
+        let group = "tools:x:980:\nvideo:x:44:anna,tools\naudio:x:29:anna\n";
+        let tools = User { uid: 990, gid: 980, groups: vec![44], home: Some("/srv/tools".into()) };
+        let unknown = |uid, gid| User { uid, gid, groups: Vec::new(), home: None };
+        for (name, expected) in [
+            ("tools", Some(tools.clone())),
+            ("990", Some(tools.clone())),
+            ("990:44", Some(User { gid: 44, groups: Vec::new(), ..tools })),
+            ("1234", Some(unknown(1234, 1234))),
+            ("1234:5", Some(unknown(1234, 5))),
+            ("nobody-such", None),
+            ("", None),
+            ("1:2:3", None),
+            ("-1", None),
+        ] {
+            assert_eq!(User::among(name, passwd, group).ok(), expected, "{name}");
+        }
+        let why = User::among("tolos", passwd, group).unwrap_err();
+        assert_eq!(why, "there is no such user in /etc/passwd; a number works, too");
+    }
+}

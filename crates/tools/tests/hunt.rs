@@ -1,0 +1,308 @@
+//! Families that fork faster than they can be listed, and what cannot be ended. Real processes, bounded by themselves. R: L5
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use throughline_tools::command::CommandSource;
+use throughline_tools::process::{
+    ControlGroups, Helper, ProcessLimits, Program, RunAs, Running, SandboxMode, Surroundings,
+};
+use throughline_tools::{Executor, ToolCall, Toolbox};
+use throughline_wire::{Arguments, Outcome, Started};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+/// A user that nobody else here runs anything as.
+const NOBODY: u32 = 64_918;
+/// How many of a bomb live at once; each of them has at most one more that looks for room.
+const LIVING: usize = 200;
+
+/// Forks for ever, each child in a session of its own and deaf to every signal that can be ignored. Bounded by itself: who
+/// lives holds a lock on one of so many files, which its death gives back at once, and a minute is the end for all.
+const BOMB: &str = r#"
+use Fcntl qw(:flock); use POSIX ();
+my ($slots, $folder) = @ARGV;
+$SIG{TERM} = $SIG{HUP} = $SIG{INT} = 'IGNORE';
+my ($end, $held) = (time + 60, undef);
+sub hold {
+    my $first = int(rand($slots));
+    for my $slot (map { ($first + $_) % $slots } 0 .. $slots - 1) {
+        open(my $file, '>>', "$folder/$slot") or next;
+        if (flock($file, LOCK_EX | LOCK_NB)) { $held = $file; return 1 }
+    }
+    return 0;
+}
+hold(); $| = 1; print "ready\n";
+while (time < $end) {
+    pipe(my $read, my $write) or next;
+    my $child = fork();
+    next unless defined $child;
+    if ($child == 0) {
+        close $read; undef $held; POSIX::setsid(); srand($$);
+        hold() or POSIX::_exit(0);
+        syswrite($write, 'x');
+        next;
+    }
+    close $write;
+    sysread($read, my $byte, 1) or waitpid($child, 0);
+}
+"#;
+
+fn helper() -> Helper {
+    Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+fn surroundings(helper: Helper) -> Surroundings {
+    let mut surroundings = Surroundings::of_this_process().with_helper(helper);
+    surroundings.environment.insert("PATH".into(), "/usr/bin:/bin".into());
+    surroundings
+}
+
+/// The bomb over a folder of locks, or `None` where there is no perl.
+fn bomb(surroundings: &Surroundings, folder: &Path) -> Option<Program> {
+    let Ok(perl) = surroundings.find("perl") else {
+        println!("skipped: there is no perl to fork with");
+        return None;
+    };
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).unwrap();
+    let mut program = Program::new(perl, surroundings).argument("-e").argument(BOMB);
+    program = program.argument(LIVING.to_string()).argument(folder);
+    // Not the limit is what is tested here.
+    program.limits = ProcessLimits { grace_ms: 100, processes_max: 100_000, ..ProcessLimits::default() };
+    program.sandbox.mode = SandboxMode::Off;
+    Some(program)
+}
+
+/// Living processes whose command line names the folder.
+fn living(folder: &Path) -> usize {
+    let folder = folder.to_str().unwrap();
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let names = |entry: &std::fs::DirEntry| {
+        std::fs::read(entry.path().join("cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(folder))
+    };
+    entries.filter(names).count()
+}
+
+/// Waits until it is so; how long one waits is no part of a test.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < limit, "never: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn first_line(running: &mut Running) -> String {
+    let mut line = String::new();
+    BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut line).await.unwrap();
+    line
+}
+
+async fn check_bomb(name: &str, surroundings: &Surroundings) {
+    let folder = tempfile::Builder::new().prefix("bomb-").tempdir_in("/tmp").unwrap();
+    let Some(program) = bomb(surroundings, folder.path()) else { return };
+    let mut running = program.start().unwrap();
+    if first_line(&mut running).await != "ready\n" {
+        let mut complained = String::new();
+        running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
+        panic!("{name}: {complained}");
+    }
+    until("it is at its full size", || living(folder.path()) >= LIVING).await;
+    let asked = Instant::now();
+    let stopped = running.stop().await;
+    println!("{name}: stopped after {:?}", asked.elapsed());
+    // A machine that has other things to do may need longer; what is told is true either way.
+    match stopped {
+        Ok(_) => assert_eq!(living(folder.path()), 0, "{name}: at the return"),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{name}: {error}"),
+    }
+    until("nobody is left", || living(folder.path()) == 0).await;
+}
+
+// R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn four_hundred_forking_processes_are_ended_whoever_runs_them() {
+    check_bomb("ours", &surroundings(helper())).await;
+    if !is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    let mut tools = surroundings(helper());
+    tools.run_as = RunAs::named(&NOBODY.to_string());
+    check_bomb("another user's, hunted by root", &tools).await;
+    let setpriv = Path::new("/usr/bin/setpriv");
+    if !setpriv.exists() {
+        println!("skipped: there is no setpriv to make the supervisor another user's with");
+        return;
+    }
+    let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
+    let exec = env!("CARGO_BIN_EXE_throughline-exec").to_owned();
+    let theirs = Helper::new(setpriv, user.into_iter().chain([exec]).map(Into::into));
+    check_bomb("another user's, hunted by that user", &surroundings(theirs)).await;
+}
+
+// R: R2, L5
+#[tokio::test(flavor = "multi_thread")]
+async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
+    if !is_root() {
+        println!("skipped: others than root are bound by RLIMIT_NPROC");
+        return;
+    }
+    let folder = tempfile::Builder::new().prefix("bomb-").tempdir_in("/tmp").unwrap();
+    let Some(mut program) = bomb(&surroundings(helper()), folder.path()) else { return };
+    program.limits.processes_max = 40;
+    let mut running = program.start().unwrap();
+    let mut stderr = running.stderr.take().unwrap();
+    let ended = running.wait().await.unwrap();
+    let mut complained = String::new();
+    stderr.read_to_string(&mut complained).await.unwrap();
+    assert_eq!(ended.code, Some(125), "{complained}");
+    assert!(complained.contains("more than 40 processes at once (processes_max)"), "{complained}");
+    assert_eq!(living(folder.path()), 0);
+}
+
+/// A group of the first freezer, which keeps whoever is in it from ending, also by SIGKILL.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn new(name: &str) -> Option<Self> {
+        let name = format!("throughline-test-{name}-{}", std::process::id());
+        let folder = Path::new("/sys/fs/cgroup/freezer").join(name);
+        if std::fs::create_dir(&folder).is_ok() {
+            return Some(Self(folder));
+        }
+        println!("skipped: there is no freezer of version 1 that may be used");
+        None
+    }
+
+    fn write(&self, name: &str, value: &str) {
+        std::fs::write(self.0.join(name), value).unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.write("freezer.state", "THAWED");
+        let left = || std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !left().is_empty() && Instant::now() < limit {
+            std::thread::yield_now();
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+// R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
+    let Some(freezer) = Freezer::new("program") else { return };
+    let surroundings = surroundings(helper());
+    let path = surroundings.find("sh").unwrap();
+    let mut program = Program::new(path, &surroundings);
+    program = program.argument("-c").argument("echo $$; read never");
+    program.limits.grace_ms = 50;
+    program.sandbox.mode = SandboxMode::Off;
+    let mut running = program.start().unwrap();
+    let pid: u32 = first_line(&mut running).await.trim().parse().unwrap();
+    freezer.write("cgroup.procs", &pid.to_string());
+    freezer.write("freezer.state", "FROZEN");
+    let error = running.stop().await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert!(error.to_string().contains("not everything that it started has ended yet"), "{error}");
+    let is_there = |pid: u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    let supervisor = running.id().expect("it goes on");
+    drop(running);
+    assert!(is_there(pid) && is_there(supervisor));
+    freezer.write("freezer.state", "THAWED");
+    until("it has ended", || !is_there(pid)).await;
+    until("so has its hunter", || !is_there(supervisor)).await;
+}
+
+// R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
+    let Some(freezer) = Freezer::new("call") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let noted = folder.path().join("pid");
+    let settings = serde_json::json!({
+        "description": "Never ends", "input": "none", "sandbox": {"mode": "off"},
+        "argv": ["sh", "-c", format!("echo half; echo $$ > {}; sleep 600", noted.display())],
+    });
+    let commands = BTreeMap::from([("never.ends".to_owned(), serde_json::from_value(settings).unwrap())]);
+    let toolbox = Toolbox::new([]).unwrap();
+    toolbox.add(Arc::new(CommandSource::new(commands, surroundings(helper()))));
+    toolbox.ready(Duration::from_secs(60)).await;
+    let registry = toolbox.registry();
+    let call = ToolCall::new("call_1", "never.ends", Arguments::from_value(serde_json::json!({})));
+    let cancel = call.cancel.clone();
+    let freeze = async {
+        let pid = || std::fs::read_to_string(&noted).unwrap_or_default().trim().parse::<u32>().ok();
+        until("it runs", || pid().is_some()).await;
+        freezer.write("cgroup.procs", &pid().unwrap().to_string());
+        freezer.write("freezer.state", "FROZEN");
+        cancel.cancel();
+    };
+    let executor = Executor::default();
+    let (outcome, ()) = tokio::join!(executor.run(&registry, call, |_| async {}), freeze);
+    let Outcome::Cancelled(Started::Yes { partial: Some(partial), .. }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(partial.text.starts_with("half\n"), "{}", partial.text);
+    assert!(
+        partial.text.contains("not everything that this program started has ended yet"),
+        "{}",
+        partial.text
+    );
+}
+
+/// A new group of the second version that is ours, if this machine lets us make one.
+fn delegated() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let hierarchy =
+        mounts.lines().map(fields).find(|fields| fields[2] == "cgroup2").map(|fields| fields[1].clone());
+    let folder =
+        hierarchy.map(|root| Path::new(&root).join(format!("throughline-test-{}", std::process::id())));
+    let made = folder.filter(|folder| std::fs::create_dir(folder).is_ok());
+    if made.is_none() {
+        println!("skipped: there is no hierarchy of version 2 that may be written");
+    }
+    made
+}
+
+// On a real kernel: R: L5
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_control_group_of_its_own_a_family_ends_at_one_word() {
+    let Some(folder) = delegated() else { return };
+    let groups = ControlGroups::claim(&folder).unwrap();
+    println!("counted: processes {}, memory {}", groups.counts_processes, groups.counts_memory);
+    let mut own = surroundings(helper());
+    own.control_groups = Some(groups);
+    let path = own.find("sh").unwrap();
+    let mut running = Program::new(path, &own)
+        .argument("-c")
+        .argument("cat /proc/self/cgroup; read never")
+        .start()
+        .unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    let mut group = None;
+    while group.is_none() {
+        let line = lines.next_line().await.unwrap().expect("its groups");
+        group = line.strip_prefix("0::").map(str::to_owned);
+    }
+    assert!(group.as_ref().unwrap().contains("/program-"), "{group:?}");
+    running.stop().await.unwrap();
+    check_bomb("in its own control group", &own).await;
+    // The supervisor removes the groups of its programs; what is left is ours.
+    std::fs::remove_dir(&folder).unwrap();
+}
