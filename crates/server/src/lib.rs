@@ -4,6 +4,7 @@
 //! store, and a turn that was running is resumed when the server starts again.
 
 pub mod api;
+pub mod chat_questions;
 pub mod compat;
 pub mod connections;
 pub mod error;
@@ -52,7 +53,11 @@ pub fn openapi() -> OpenApi {
 /// All routes: the own API and the compatible surfaces, behind the gate.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = described().split_for_parts();
-    let router = router.merge(web::routes()).merge(api::home::routes()).merge(api::reference::routes());
+    let router = router
+        .merge(web::routes())
+        .merge(api::home::routes())
+        .merge(api::question_links::pages())
+        .merge(api::reference::routes());
     // Without it axum stops at 2 MB, whatever the configuration says.
     let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
     let router = router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method);

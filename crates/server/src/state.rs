@@ -4,6 +4,7 @@ use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::kept_media::KeptMedia;
 use crate::telemetry::{Figures, Telemetry};
+use http::{HeaderMap, HeaderName, Uri, header};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub struct Parts {
     pub limits: ServerLimits,
     /// How tools are shown in chat completions whose client does not say.
     pub render: Render,
+    /// The address of the page, for links in chats.
+    pub page_address: PageAddress,
     /// What is measured.
     pub telemetry: Arc<Telemetry>,
     /// What the store says of itself, for the metrics.
@@ -60,6 +63,7 @@ impl AppState {
         let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
         let media = KeptMedia::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
         let (render, telemetry, figures, connections) = (Render::None, Arc::default(), None, None);
+        let page_address = PageAddress::default();
         Self(Arc::new(Parts {
             app,
             log,
@@ -69,6 +73,7 @@ impl AppState {
             hub,
             limits,
             render,
+            page_address,
             telemetry,
             figures,
             connections,
@@ -79,6 +84,12 @@ impl AppState {
     #[must_use]
     pub fn rendering(&self, render: Render) -> Self {
         Self(Arc::new(Parts { render, ..(**self).clone() }))
+    }
+
+    /// The same with the page at this address.
+    #[must_use]
+    pub fn with_page_at(&self, page_address: PageAddress) -> Self {
+        Self(Arc::new(Parts { page_address, ..(**self).clone() }))
     }
 
     /// The same, and upstreams can be connected while it runs.
@@ -93,6 +104,34 @@ impl AppState {
     pub fn measured(&self, telemetry: Arc<Telemetry>, figures: Option<Figures>) -> Self {
         self.hub.measured(telemetry.clone());
         Self(Arc::new(Parts { telemetry, figures, ..(**self).clone() }))
+    }
+}
+
+/// Where people find the page of this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageAddress {
+    /// As the configuration says; `None` = where a client finds the API.
+    pub public_url: Option<String>,
+    /// Whether the server speaks HTTPS itself.
+    pub tls: bool,
+}
+
+impl PageAddress {
+    /// The address, without a slash at its end, for whoever is at the client of this request.
+    pub fn of(&self, uri: &Uri, headers: &HeaderMap) -> String {
+        if let Some(url) = &self.public_url {
+            return url.clone();
+        }
+        let named = |name: http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let by_proxy = named(HeaderName::from_static("x-forwarded-proto")) == Some("https");
+        let scheme = if self.tls || by_proxy { "https" } else { "http" };
+        let host = named(header::HOST).or(uri.authority().map(|authority| authority.as_str()));
+        let host = host.unwrap_or("localhost");
+        // A client in a container calls this machine so, and the person is not in the container.
+        match host.strip_prefix("host.docker.internal") {
+            Some(port) => format!("{scheme}://localhost{port}"),
+            None => format!("{scheme}://{host}"),
+        }
     }
 }
 

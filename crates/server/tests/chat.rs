@@ -327,21 +327,25 @@ async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while
 
 /// A model that wants to write a note, and then says what came of it.
 fn writer() -> impl Model {
-    |seen: &Seen| match seen.messages.last() {
+    writer_of("note_write", json!({}))
+}
+
+fn writer_of(tool: &'static str, arguments: Value) -> impl Model {
+    move |seen: &Seen| match seen.messages.last() {
         Some(SeenMessage::Results(results)) => Script::new().say(results[0].text.clone()),
-        _ => Script::new().call("note_write", json!({})),
+        _ => Script::new().call(tool, arguments.clone()),
     }
 }
 
 #[tokio::test]
-async fn a_question_holds_the_stream_open_until_it_is_answered() {
+async fn a_client_that_can_ask_is_waited_for() {
     let server = TestServer::start_with(
         writer(),
         |builder| tools(builder).approval(Approval::Ask),
         Default::default(),
     )
     .await;
-    let response = post(&server, asking(json!({}))).await;
+    let response = post(&server, asking(json!({"throughline": {"approval": "ask"}}))).await;
     let mut body = response.bytes_stream();
     let mut bytes = Vec::new();
     while !String::from_utf8_lossy(&bytes).contains("approval_request") {
@@ -361,13 +365,17 @@ async fn a_question_holds_the_stream_open_until_it_is_answered() {
 }
 
 #[tokio::test]
-async fn without_streaming_nobody_is_asked() {
+async fn a_client_that_says_nothing_of_questions_never_waits_for_one() {
     let server = TestServer::start_with(
         writer(),
         |builder| tools(builder).approval(Approval::Ask),
         Default::default(),
     )
     .await;
+    for render in ["none", "reasoning", "owui_event"] {
+        let streamed = answer(&server, json!({"throughline": {"render": render}})).await;
+        assert!(streamed.content.contains("nobody can be asked"), "{render}: {}", streamed.content);
+    }
     let response = post(&server, asking(json!({"stream": false}))).await;
     let body: Value = response.json().await.unwrap();
     let said = body["choices"][0]["message"]["content"].as_str().unwrap();
@@ -385,6 +393,21 @@ async fn without_streaming_nobody_is_asked() {
     assert_eq!((status, &error["code"]), (400, &json!("approval_needs_stream")));
     let denied = answer(&server, json!({"throughline": {"approval": "deny"}})).await;
     assert!(denied.content.contains("nobody is to be asked"), "{}", denied.content);
+    let denied = answer(&server, json!({"throughline": {"approval": "deny", "render": "text"}})).await;
+    assert!(denied.content.contains("nobody is to be asked"), "{}", denied.content);
+}
+
+#[tokio::test]
+async fn a_header_can_say_that_the_client_asks() {
+    let server = TestServer::start_asking(writer_of("calendar_add", json!({"title": "Tea"}))).await;
+    let request = |wish: &str| {
+        let request = server.client().post(server.url("/v1/chat/completions")).json(&asking(json!({})));
+        request.header("throughline-approval", wish).send()
+    };
+    until("approval_request", request("ask").await.unwrap()).await;
+    let refused = request("maybe").await.unwrap();
+    assert_eq!(refused.status(), 400);
+    assert!(refused.text().await.unwrap().contains("Throughline-Approval"));
 }
 
 /// What is allowed beforehand needs nobody.

@@ -43,6 +43,7 @@ fn a_full_file_is_understood() {
         origins = ["https://Page.example.com:443", "http://localhost:5173/"]
         tls = { cert = "cert.pem", key = "/etc/key.pem" }
         render = "owui_event"
+        public_url = "https://Chat.example.com/"
         drain_ms = 5
         [server.limits]
         body_bytes_max = 1024
@@ -60,6 +61,7 @@ fn a_full_file_is_understood() {
         auth: Auth::Keys,
         tls: Some(TlsSection { cert: "etc/cert.pem".into(), key: "/etc/key.pem".into() }),
         render: Render::OwuiEvent,
+        public_url: Some("https://chat.example.com".into()),
         drain_ms: 5,
         limits: ServerLimits { body_bytes_max: 1024, ..ServerLimits::default() },
     };
@@ -123,7 +125,8 @@ fn errors_show_the_place_and_what_is_valid() {
     check_error(
         "[server]\nlissen = \"127.0.0.1:1\"",
         "unknown field `lissen`\n --> etc/throughline.toml:2:1\n  |\n2 | lissen = \"127.0.0.1:1\"\n  | ^^^^^^\n  = did you mean \
-         `listen`? valid here: `listen`, `hosts`, `origins`, `auth`, `tls`, `render`, `drain_ms`, `limits`",
+         `listen`? valid here: `listen`, `hosts`, `origins`, `auth`, `tls`, `render`, `public_url`, \
+         `drain_ms`, `limits`",
     );
     check_error(
         "[server]\nlisten = \"0.0.0.0:8787\"\nauth = \"off\"",
@@ -147,6 +150,7 @@ fn errors_show_the_place_and_what_is_valid() {
         ("[server]\norigins = [\"null\"]", "`null` is not the origin of a page", "2:12"),
         ("[server]\norigins = [\"https://a.b/page\"]", "is not the origin of a page", "2:12"),
         ("[server]\norigins = [\"https://me@a.b\"]", "is not the origin of a page", "2:12"),
+        ("[server]\npublic_url = \"https://a.b/page\"", "is not the origin of a page", "2:14"),
         ("[server]\ntls = { cert = \"c.pem\" }", "missing field `key`", "2:7"),
         ("[server.limits]\nbody_max = 1", "unknown field `body_max`", "2:1"),
         ("[store]\nurl = \"mysql://a/b\"", "there is no store for `mysql:`", "2:7"),

@@ -26,6 +26,7 @@ use throughline_server::gate::FirstKey;
 use throughline_server::hub::MERGE_AFTER;
 use throughline_server::kept_media::KeptMedia;
 use throughline_server::memories::CatalogMemories;
+use throughline_server::state::PageAddress;
 use throughline_server::telemetry::Redaction;
 use throughline_server::telemetry::logs::{self, LogFormat};
 use throughline_server::upkeep::Upkeep;
@@ -85,7 +86,8 @@ pub async fn run(args: &Serve) -> Ended {
     };
     let merge_after = (stored.merge == Switch::On).then_some(MERGE_AFTER);
     let state = AppState::merging(world.app.clone(), kept.catalog(), blobs, server.limits, merge_after)
-        .rendering(server.render);
+        .rendering(server.render)
+        .with_page_at(PageAddress { public_url: server.public_url.clone(), tls: server.tls.is_some() });
     let state = watching.of(&state, &kept);
     let state = state.connecting(connections(args, &kept, redaction.clone()));
     // Clients may connect already, and wait until every turn that was running runs again.

@@ -21,6 +21,7 @@ pub mod messages;
 pub mod openapi;
 pub mod page;
 pub(crate) mod page_file;
+pub mod question_links;
 pub mod reference;
 pub mod tools;
 pub mod turns;
@@ -48,6 +49,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(history::routes())
         .merge(keys::routes())
         .merge(openapi::routes())
+        .merge(question_links::routes())
         .merge(tools::routes())
         .merge(messages::routes())
         .merge(turns::routes())

@@ -15,22 +15,23 @@ use crate::hub::{Behind, NewTurn, OnDisconnect, Thread};
 use crate::net::Connection;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
+use crate::surface::chat_completions::question::CallQuestion;
 use crate::surface::chat_completions::request::{
-    ApprovalWish, ChatRequest, DeclaredTool, Delivery, Senses, UploadedFile, files_wanted,
+    ApprovalWish, ChatRequest, DeclaredTool, Senses, UploadedFile, files_wanted,
 };
-use crate::surface::chat_completions::{AnswerText, Head, Projection, Refusal};
+use crate::surface::chat_completions::{AnswerText, Asking, Head, Projection, Refusal, UsageChunk};
 use crate::telemetry::TraceParent;
 use answer::Answer;
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use throughline::tools::Toggle;
-use throughline::{Agent, Approval, ClientTool, Persona, TurnRequest, Upstream};
-use throughline_engine::Confirm;
+use throughline::config::Render;
+use throughline::{Approval, ClientTool, TurnRequest, Upstream};
+use throughline_engine::TurnId;
 use throughline_wire::Dialect;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -41,8 +42,12 @@ pub const CONVERSATION_HEADER: &str = "throughline-conversation-id";
 /// Names the fields of the request that the answer was given without.
 const LEFT_OUT_HEADER: &str = "throughline-ignored";
 
+/// Says `ask` or `deny`, for clients that can set headers and no fields.
+pub const APPROVAL_HEADER: &str = "throughline-approval";
+
 /// What a call is told that would ask a person, where nobody can be asked.
-const NOBODY_IS_ASKED: &str = "nobody can be asked during an answer without streaming; it would have to be allowed by a rule beforehand";
+const NOBODY_IS_ASKED: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
+    tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own page";
 
 /// `/v1/chat/completions`.
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -62,6 +67,7 @@ async fn complete(
     State(state): State<AppState>,
     principal: Principal,
     connection: Option<Extension<Connection>>,
+    OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Result<Response, ApiError> {
@@ -79,28 +85,42 @@ async fn complete(
         request.conversation_id = Some(id.to_owned());
     }
     let render = request.render.or(named.render).unwrap_or(state.render);
+    if request.approval.is_none()
+        && let Some(wish) = headers.get(APPROVAL_HEADER)
+    {
+        request.approval = Some(ApprovalWish::of_header(wish.to_str().unwrap_or_default())?);
+    }
     let text = if request.sampling.wants_json() { AnswerText::LastStep } else { AnswerText::EveryStep };
-    let mut projection = Projection::new(request.usage_chunk, render).with_text(text);
+    let projection = Projection::new(request.usage_chunk, render).with_text(text);
+    let asking = request.asking(projection.render())?;
+    let mut projection = projection.asking(asking);
+    let page = state.page_address.of(&uri, &headers);
     let head = |id: String| Head { id, created: Timestamp::now().as_second(), model: request.model.clone() };
 
-    if let Some(resumed) = resumed::waiting_turn(&state, &principal, &request, &mut projection).await? {
+    let mut resumed = resumed::waiting_turn(&state, &principal, &request, &mut projection).await?;
+    if resumed.is_none() {
+        resumed = resumed::asking_turn(&state, &principal, &request, &mut projection).await?;
+    }
+    if let Some(resumed) = resumed {
         // Two answers of one turn are two completions.
         let head = head(format!("chatcmpl-{}-{}", resumed.message_id, resumed.after));
-        let answer = Answer::of(&state, &principal, &resumed.turn, resumed.after, head, projection).await?;
-        resumed.go_on(&state, &principal).await;
+        let answer =
+            Answer::of(&state, &principal, &resumed.turn, resumed.after, head, projection, page).await?;
+        resumed.go_on(&state, &principal).await?;
         return answer.deliver(request.delivery, cut).await;
     }
+    request.forget_codes();
     let dialect = upstream.map(|upstream| upstream.speaks());
     let left_out = left_out(dialect, &request);
 
     let delivery = request.delivery;
     let model = request.model.clone();
-    let mut new = new_turn(&state, &agents, named, dialect, request)?;
+    let mut new = new_turn(&state, named, dialect, request, asking)?;
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
     let started = state.hub.start(&principal, new).await?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = Head { id, created: Timestamp::now().as_second(), model };
-    let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection).await?;
+    let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection, page).await?;
     let mut response = answer.deliver(delivery, cut).await?;
     if let Some(left_out) = left_out {
         response.headers_mut().insert(LEFT_OUT_HEADER, left_out);
@@ -118,12 +138,12 @@ fn left_out(dialect: Option<Dialect>, request: &ChatRequest) -> Option<HeaderVal
 
 fn new_turn(
     state: &AppState,
-    agents: &[Agent],
     named: Named,
     dialect: Option<Dialect>,
     request: ChatRequest,
+    asking: Asking,
 ) -> Result<NewTurn, ApiError> {
-    let approval = approval(state, agents, &named, &request)?;
+    let approval = approval(state, request.approval, asking);
     let (settings, in_words) = match dialect {
         Some(dialect) => (request.sampling.settings(dialect)?, request.sampling.in_words(dialect)),
         // Which model it is is found out, and refused, when the turn is started.
@@ -164,38 +184,12 @@ fn new_turn(
 }
 
 /// Who is asked; `None` = as the server is set up.
-fn approval(
-    state: &AppState,
-    agents: &[Agent],
-    named: &Named,
-    request: &ChatRequest,
-) -> Result<Option<Approval>, ApiError> {
+fn approval(state: &AppState, wish: Option<ApprovalWish>, asking: Asking) -> Option<Approval> {
     let denied = |reason: &str| Some(Approval::DenyAll { reason: reason.to_owned() });
-    match (request.delivery, request.approval) {
-        (_, Some(ApprovalWish::Deny)) => Ok(denied("the request says that nobody is to be asked")),
-        (Delivery::Stream, _) => Ok(None),
-        (Delivery::Whole, wish) => {
-            let agent = models::agent_of(agents, named);
-            let has_tools = named.persona() == Persona::Agent && request.server_tools == Toggle::On;
-            let asks_always =
-                has_tools && agent.is_some_and(|agent| agent.tool_call.confirm() != Confirm::ByRule);
-            if wish == Some(ApprovalWish::Ask) || asks_always {
-                let why = match wish {
-                    Some(ApprovalWish::Ask) => "the request wants questions to be asked",
-                    _ => "this agent asks before every call",
-                };
-                return Err(ApiError::bad_request(
-                    "approval_needs_stream",
-                    format!("{why}, and an answer without streaming has no way to ask them"),
-                )
-                .param("stream")
-                .remedy("send `stream: true` and answer at `answer_url` of the `approval_request`, or allow the tools by rules"));
-            }
-            Ok(match state.app.approval() {
-                Approval::Ask => denied(NOBODY_IS_ASKED),
-                Approval::AllowAll | Approval::DenyAll { .. } => None,
-            })
-        }
+    match (wish, asking, state.app.approval()) {
+        (Some(ApprovalWish::Deny), ..) => denied("the request says that nobody is to be asked"),
+        (_, Asking::Nobody, Approval::Ask) => denied(NOBODY_IS_ASKED),
+        _ => None,
     }
 }
 
@@ -208,6 +202,15 @@ fn senses_of(upstream: &Upstream) -> Senses {
         hears: quirks.audio && takes_sound,
         fetches_images: quirks.fetches_images && quirks.vision && takes_addresses,
     }
+}
+
+/// The questions that a turn waits for.
+///
+/// # Errors
+/// The log cannot be read.
+pub(crate) async fn questions_of(state: &AppState, turn: &TurnId) -> Result<Vec<CallQuestion>, ApiError> {
+    let begun = Projection::new(UsageChunk::Unwanted, Render::None).asking(Asking::Text);
+    Ok(resumed::caught_up(state, turn, begun, u64::MAX).await?.projection.questions())
 }
 
 fn own_tool(tool: DeclaredTool) -> ClientTool {

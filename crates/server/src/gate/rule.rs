@@ -52,6 +52,8 @@ const RULES: &[Rule] = &[
     rule("/home", OPEN, ADMIN),
     rule("/home.css", OPEN, ADMIN),
     rule("/home.js", OPEN, ADMIN),
+    rule("/approve", OPEN, ADMIN),
+    rule("/approve.js", OPEN, ADMIN),
     rule("/docs", OPEN, ADMIN),
     rule("/v1/docs", OPEN, ADMIN),
     rule("/v1/openapi.json", OPEN, ADMIN),
@@ -69,6 +71,8 @@ const RULES: &[Rule] = &[
     rule("/v1/models", CHAT, CHAT),
     rule("/v1/parse", CHAT, CHAT),
     rule("/v1/prompts", CHAT, CHAT),
+    // What it takes is what a link in a chat shows in place of a key.
+    rule("/v1/question-links", OPEN, OPEN),
     rule("/v1/remembered", CHAT, CHAT),
     rule("/v1/search", CHAT, CHAT),
     // What it takes is what a link shows in place of a key.

@@ -3,6 +3,7 @@
 use super::history::NoHistory;
 use super::running::{Begun, model_of};
 use super::{Hub, OnDisconnect, WaitsFor, stored};
+use crate::chat_questions::is_asked_in_a_chat;
 use crate::turn_log;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -70,8 +71,8 @@ impl Hub {
         });
     }
 
-    /// The last event of a turn that has handed calls to whoever asked for it, who answers them with another request.
-    async fn waits_for_its_requester(&self, turn: &TurnId) -> Option<Seq> {
+    /// The last event of a turn that has handed calls or a question to whoever asked for it, who answers with another request.
+    async fn waits_for_its_requester(&self, user: &str, turn: &TurnId) -> Option<(Seq, WaitsFor)> {
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let mut handed_over = HashSet::new();
         for event in &events {
@@ -83,7 +84,11 @@ impl Hub {
             }
         }
         let last = events.last().and_then(|event| event["seq"].as_u64());
-        last.filter(|_| !handed_over.is_empty()).map(Seq)
+        let last = last.map(Seq)?;
+        if is_asked_in_a_chat(&*self.0.catalog, user, turn).await {
+            return Some((last, WaitsFor::Approval));
+        }
+        (!handed_over.is_empty()).then_some((last, WaitsFor::ToolResults))
     }
 
     /// When a turn began, by its first event; now, if there is none yet. In milliseconds since 1970.
@@ -139,7 +144,7 @@ impl Hub {
         match self.0.app.resume(stored, history, hooks).await {
             Ok(turn) => {
                 let waits = match promised.after_restart {
-                    OnDisconnect::Cancel => self.waits_for_its_requester(&turn_id).await,
+                    OnDisconnect::Cancel => self.waits_for_its_requester(&user, &turn_id).await,
                     OnDisconnect::Continue => None,
                 };
                 let unseen = match waits {
@@ -148,8 +153,8 @@ impl Hub {
                 };
                 let control = self.take_in(Begun { on_disconnect: unseen, ..begun }, None, turn, ends);
                 self.say_again(&user, &turn_id, &control).await;
-                if let Some(after) = waits {
-                    self.park(&turn_id, after, WaitsFor::ToolResults);
+                if let Some((after, waits_for)) = waits {
+                    self.park(&turn_id, after, waits_for);
                 } else if unseen == OnDisconnect::Cancel {
                     self.cancel_if_nobody_comes(turn_id);
                 }

@@ -6,7 +6,8 @@ use std::path::Path;
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 /// Routes that are for people, for operation and for tests, and no part of the API.
-const BESIDE: [&str; 7] = ["/docs", "/home", "/_echo", "/{", "/c/", "/assets/", "/first-paint.js"];
+const BESIDE: [&str; 8] =
+    ["/docs", "/home", "/approve", "/_echo", "/{", "/c/", "/assets/", "/first-paint.js"];
 
 fn document() -> Value {
     throughline_server::api::openapi::document(throughline_server::openapi())

@@ -13,13 +13,16 @@ pub enum DocumentKind {
     ToolToggles,
     /// What a user has said to a turn that runs, until that is over. R: T14
     Queued,
+    /// What an answer in a chat has asked a person, until the next message answers it. R: A3
+    ChatQuestion,
     /// Anything else that a user or a page sets.
     Setting,
 }
 
 impl DocumentKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Agent, Self::ToolToggles, Self::Queued, Self::Setting];
+    pub const ALL: [Self; 5] =
+        [Self::Agent, Self::ToolToggles, Self::Queued, Self::ChatQuestion, Self::Setting];
 
     /// As it is kept.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl DocumentKind {
             Self::Agent => "agent",
             Self::ToolToggles => "tool_toggles",
             Self::Queued => "queued",
+            Self::ChatQuestion => "chat_question",
             Self::Setting => "setting",
         }
     }

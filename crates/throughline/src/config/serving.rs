@@ -34,6 +34,8 @@ pub struct ServerSection {
     pub tls: Option<TlsSection>,
     /// What clients of `/v1/chat/completions` see of tools unless the request says otherwise. Default `none`.
     pub render: Render,
+    /// Where people find the page, for links in chats: `https://chat.example.com`. Default: where the client finds the API.
+    pub public_url: Option<Spanned<String>>,
     /// How long running turns may take to end once the server is asked to stop, in milliseconds. Default 30,000.
     pub drain_ms: Option<u64>,
     /// Bounds.
@@ -261,6 +263,8 @@ pub struct ServerSettings {
     pub tls: Option<TlsSection>,
     /// What is seen of tools on `/v1/chat/completions`.
     pub render: Render,
+    /// Where people find the page; `None` = where the client of a request finds the API.
+    pub public_url: Option<String>,
     /// How long running turns may take to end, in milliseconds.
     pub drain_ms: u64,
     /// Bounds.
@@ -276,6 +280,7 @@ impl Default for ServerSettings {
             auth: Auth::Keys,
             tls: None,
             render: Render::None,
+            public_url: None,
             drain_ms: DRAIN_MS,
             limits: ServerLimits::default(),
         }
@@ -365,6 +370,11 @@ pub(crate) fn server(
         auth,
         tls: section.tls.as_ref().map(|tls| TlsSection { cert: beside(&tls.cert), key: beside(&tls.key) }),
         render: section.render,
+        public_url: section
+            .public_url
+            .as_ref()
+            .map(|text| origin(text.get_ref()).map_err(|wrong| at(file, text, wrong)))
+            .transpose()?,
         drain_ms: section.drain_ms.unwrap_or(base.drain_ms),
         limits,
     })

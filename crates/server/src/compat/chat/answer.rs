@@ -1,8 +1,9 @@
 //! One answer on its way to the client: a viewer of the turn, its projection, and the rule that a turn ends with its client.
 
+use super::NOBODY_IS_ASKED;
+use crate::chat_questions;
 use crate::error::ApiError;
 use crate::hub::{Hub, Standing, WaitsFor};
-use crate::kept_media::KeptMedia;
 use crate::net::Cut;
 use crate::principal::Principal;
 use crate::state::AppState;
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 use std::io;
 use std::sync::Arc;
 use throughline::Event;
-use throughline_engine::{BlockStart, EventKind, Seq, TurnId};
+use throughline_engine::{BlockStart, Decision, EventKind, Seq, TurnId};
 use throughline_store::Record;
 
 /// Names the turn, for whoever wants to look at it through the own API.
@@ -28,7 +29,9 @@ pub(super) struct Answer {
     head: Head,
     projection: Projection,
     viewer: Viewer,
-    media: KeptMedia,
+    state: AppState,
+    /// The address of this server as the person at the client knows it.
+    page: String,
     life_line: LifeLine,
 }
 
@@ -62,11 +65,12 @@ impl Answer {
         after: u64,
         head: Head,
         projection: Projection,
+        page: String,
     ) -> Result<Self, ApiError> {
         let life_line =
             LifeLine { hub: state.hub.clone(), user: principal.user.clone(), turn: Some(turn.clone()) };
         let viewer = state.hub.viewer(principal, turn, From::After(after)).await?;
-        Ok(Self { head, projection, viewer, media: state.media.clone(), life_line })
+        Ok(Self { head, projection, viewer, state: state.clone(), page, life_line })
     }
 
     /// As the client wants it.
@@ -134,7 +138,11 @@ impl Answer {
                 self.life_line.let_go();
                 self.life_line.hub.park(self.viewer.turn(), seq, WaitsFor::ToolResults);
             }
-            _ => {}
+            Some(Ended::Asked) => {
+                self.life_line.let_go();
+                self.life_line.hub.park(self.viewer.turn(), seq, WaitsFor::Approval);
+            }
+            None => {}
         }
     }
 
@@ -145,10 +153,12 @@ impl Answer {
                 for mut event in records.iter().filter_map(event_of) {
                     // A chat client has no key to this server's files but the text.
                     if let EventKind::BlockStart(BlockStart::Image(media)) = &mut event.kind {
-                        self.media.bring_in(&self.life_line.user, media).await;
+                        self.state.media.bring_in(&self.life_line.user, media).await;
                     }
                     let ended_before = self.projection.ended();
                     pieces.extend(self.projection.push(&event));
+                    self.deny_what_nobody_is_asked(&event).await;
+                    pieces.extend(self.ask(event.seq).await?);
                     if ended_before.is_none() {
                         self.let_go_if_ended(event.seq);
                     }
@@ -161,6 +171,34 @@ impl Answer {
             Some(Viewed::Snapshot(_) | Viewed::Resync(_)) => Err(io::Error::other("the log is another one")),
             None => Err(io::Error::other("the server stops")),
         }
+    }
+}
+
+impl Answer {
+    /// A question that this client cannot be asked is denied, so that its turn does not wait for what never comes.
+    async fn deny_what_nobody_is_asked(&mut self, event: &Event) {
+        let EventKind::ApprovalRequest { approval_id, kind, .. } = &event.kind else { return };
+        if !self.projection.cannot_put(*kind) {
+            return;
+        }
+        let LifeLine { hub, user, .. } = &self.life_line;
+        if let Ok(Standing::Running(control)) = hub.control(user, &event.turn_id).await {
+            // If somebody else has answered it meanwhile, all the better.
+            let _ =
+                control.answer(approval_id.clone(), Decision::Deny, Some(NOBODY_IS_ASKED.to_owned())).await;
+        }
+    }
+
+    /// Ends the answer with the questions of the turn, if it waits for nothing else. // R: A3
+    async fn ask(&mut self, after: Seq) -> io::Result<Vec<Piece>> {
+        let questions = self.projection.questions();
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (user, turn) = (&self.life_line.user, self.viewer.turn());
+        let text = chat_questions::keep(&self.state, user, turn, after.0, &questions, &self.page).await;
+        let text = text.map_err(|error| io::Error::other(error.message))?;
+        Ok(self.projection.ask(&text))
     }
 }
 

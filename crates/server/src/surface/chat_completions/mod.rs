@@ -8,6 +8,7 @@
 //! [docs/openai-clients.md]: https://github.com/throughline/throughline/blob/main/docs/openai-clients.md
 
 pub mod call_id;
+pub mod question;
 pub mod request;
 
 mod error;
@@ -23,10 +24,13 @@ pub use whole::Whole;
 
 use piece::add_usage;
 use prose::Prose;
+use question::CallQuestion;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use throughline::config::Render;
-use throughline_engine::{BlockStart, Event, EventKind, Fault, REQUESTER, ToolInput, ToolResult, TurnStatus};
+use throughline_engine::{
+    BlockStart, Event, EventKind, Fault, QuestionKind, REQUESTER, ToolInput, ToolResult, TurnStatus,
+};
 use throughline_wire::{CallId, FinishReason, Usage};
 use visible::{Done, Shown};
 
@@ -59,6 +63,20 @@ pub enum Ended {
     TurnIsOver,
     /// The turn waits for the client's own tools, and will go on in another answer.
     CallsHandedOver,
+    /// The turn waits for a person, who answers with the next message, and will go on in another answer.
+    Asked,
+}
+
+/// Where questions whether a call may run are put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asking {
+    /// To whoever reads the events: the answer goes on when they are answered.
+    #[default]
+    Events,
+    /// In the text: the answer ends with them.
+    Text,
+    /// To nobody: they are denied.
+    Nobody,
 }
 
 /// One answer: a turn from its beginning, or from where an answer before ended with calls for the client.
@@ -68,6 +86,7 @@ pub struct Projection {
     answer_text: AnswerText,
     /// The text of the step that runs, if only the last one's is the answer: nobody knows yet whether it is.
     step_text: String,
+    asking: Asking,
     /// The calls of the turn so far, in order of appearance.
     calls: Vec<Known>,
     step_is_over: StepIsOver,
@@ -113,6 +132,15 @@ struct Known {
     state: State,
     runs: Runs,
     handed_over: HandedOver,
+    asks: Option<Asks>,
+}
+
+/// A question that is open.
+struct Asks {
+    approval_id: String,
+    arguments_hash: String,
+    question: String,
+    put: HandedOver,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +151,8 @@ enum State {
     Closed,
 }
 
-/// Whether an answer before has given a call to the client: its result is on the way, and it is not given again.
+/// Whether an answer before has given a call or a question to the client: what comes of it is on the way, and it is not given
+/// again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandedOver {
     Before,
@@ -147,6 +176,7 @@ impl Projection {
             render,
             answer_text: AnswerText::EveryStep,
             step_text: String::new(),
+            asking: Asking::default(),
             calls: Vec::new(),
             step_is_over: StepIsOver::No,
             open: BTreeMap::new(),
@@ -171,9 +201,30 @@ impl Projection {
         self
     }
 
+    /// How tools are shown.
+    pub fn render(&self) -> Render {
+        self.render
+    }
+
+    /// The same, and questions are put there.
+    #[must_use]
+    pub fn asking(self, asking: Asking) -> Self {
+        Self { asking, ..self }
+    }
+
+    /// Whether a question has no place here, so that nobody will answer it.
+    pub fn cannot_put(&self, question: QuestionKind) -> bool {
+        match self.asking {
+            Asking::Events => false,
+            // What a running tool asks is filled in or done elsewhere; a chat window has a yes and a no.
+            Asking::Text => question != QuestionKind::Call,
+            Asking::Nobody => true,
+        }
+    }
+
     /// Another answer of the same kind, of which nothing has been said.
     pub fn afresh(&self) -> Self {
-        Self::new(self.usage_chunk, self.render).with_text(self.answer_text)
+        Self::new(self.usage_chunk, self.render).with_text(self.answer_text).asking(self.asking)
     }
 
     /// The first piece, to be sent before anything is known of the answer.
@@ -191,6 +242,50 @@ impl Projection {
         for call in self.calls.iter_mut().filter(|call| call.waits_for_the_client()) {
             call.handed_over = HandedOver::Before;
         }
+    }
+
+    /// The client brings the answer to the questions that it was given.
+    pub fn go_on_answered(&mut self) {
+        for asks in self.calls.iter_mut().filter_map(|call| call.asks.as_mut()) {
+            asks.put = HandedOver::Before;
+        }
+    }
+
+    /// The questions that the answer is to end with, once the turn waits for nothing else. They are put with
+    /// [`ask`](Self::ask), and nothing follows them.
+    pub fn questions(&self) -> Vec<CallQuestion> {
+        let waits = |call: &Known| call.asks.is_some() || call.waits_for_the_client();
+        let mut open = self.calls.iter().filter(|call| call.state != State::Closed);
+        let is_due = self.asking == Asking::Text
+            && self.ended.is_none()
+            && self.step_is_over == StepIsOver::Yes
+            && open.all(waits)
+            // One of these that is still open has been answered already, and the log is about to say so.
+            && self.calls.iter().filter_map(|call| call.asks.as_ref()).all(|asks| asks.put == HandedOver::NotYet);
+        if !is_due {
+            return Vec::new();
+        }
+        let mut asking: Vec<(&Known, &Asks)> =
+            self.calls.iter().filter_map(|call| Some((call, call.asks.as_ref()?))).collect();
+        asking.sort_by_key(|(call, _)| call.order);
+        let question = |(call, asks): (&Known, &Asks)| CallQuestion {
+            approval_id: asks.approval_id.clone(),
+            arguments_hash: asks.arguments_hash.clone(),
+            question: asks.question.clone(),
+            arguments: serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments)),
+        };
+        asking.into_iter().map(question).collect()
+    }
+
+    /// Ends the answer with this text, which asks.
+    pub fn ask(&mut self, text: &str) -> Vec<Piece> {
+        let mut out = Vec::new();
+        self.open.clear();
+        self.release(&mut out);
+        out.push(Piece::Content(self.content.close_with(text)));
+        self.finish_with(Finish::Stop, &mut out);
+        self.ended = Some(Ended::Asked);
+        out
     }
 
     /// Takes the next event: what the client is told of it, in order. Nothing once the answer has [`ended`](Self::ended).
@@ -257,6 +352,7 @@ impl Projection {
                     state: State::NotStarted,
                     runs: Runs::Here,
                     handed_over: HandedOver::NotYet,
+                    asks: None,
                 });
             }
             EventKind::ToolInput(input) => {
@@ -268,6 +364,26 @@ impl Projection {
             EventKind::ToolInputReset | EventKind::ToolRedefined { .. } => {
                 if let Some(call) = self.call_mut(event) {
                     call.state = State::NotStarted;
+                    call.asks = None;
+                }
+            }
+            EventKind::ApprovalRequest { approval_id, kind, question, arguments_hash, .. }
+                if *kind == QuestionKind::Call =>
+            {
+                let asks = Asks {
+                    approval_id: approval_id.as_str().to_owned(),
+                    arguments_hash: arguments_hash.clone(),
+                    question: question.clone(),
+                    put: HandedOver::NotYet,
+                };
+                if let Some(call) = self.call_mut(event) {
+                    call.asks = Some(asks);
+                }
+            }
+            EventKind::ApprovalResolved { approval_id, .. } => {
+                let is_it = |asks: &mut Asks| asks.approval_id == approval_id.as_str();
+                if let Some(call) = self.call_mut(event) {
+                    call.asks.take_if(is_it);
                 }
             }
             EventKind::ToolStart { client_id, .. } => {
@@ -280,6 +396,7 @@ impl Projection {
             EventKind::ToolResult(_) => {
                 if let Some(call) = self.call_mut(event) {
                     call.state = State::Closed;
+                    call.asks = None;
                 }
             }
             _ => {}
@@ -317,6 +434,8 @@ impl Projection {
             }
             EventKind::ToolStart { .. } => self.show_start(event, out),
             EventKind::ToolResult(result) => self.show_result(event, result, out),
+            // It stands at the end of the answer; what a running tool asks cannot be answered there.
+            EventKind::ApprovalRequest { .. } if self.asking == Asking::Text => out.push(told(event, None)),
             EventKind::ApprovalRequest { question, .. } => self.show_remark(event, question, Done::No, out),
             EventKind::ApprovalResolved { decision, .. } => {
                 let status = (self.render == Render::OwuiEvent)

@@ -1,4 +1,7 @@
-//! Running text that is put together from blocks, with an empty line between two of them.
+//! Running text that is put together from blocks, with an empty line between two of them. Nothing in it looks like a code of
+//! ours, but in the one text that it [closes with](Prose::close_with). // R: A3
+
+use super::question::Defuser;
 
 /// What one text of a message ends with so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +21,7 @@ enum Gap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prose {
     gap: Gap,
+    defuser: Defuser,
 }
 
 impl Prose {
@@ -35,9 +39,13 @@ impl Prose {
         }
         let before = self.gap;
         self.gap = Gap::None;
+        if before == Gap::Wanted {
+            self.defuser = Defuser::default();
+        }
+        let text = self.defuser.pass(text);
         Some(match before {
             Gap::Wanted => format!("\n\n{text}"),
-            Gap::Start | Gap::None | Gap::Made => text.to_owned(),
+            Gap::Start | Gap::None | Gap::Made => text,
         })
     }
 
@@ -45,9 +53,19 @@ impl Prose {
     pub(super) fn insert(&mut self, text: &str) -> String {
         let before = self.gap;
         self.gap = Gap::Made;
+        let text = Defuser::default().pass(text);
+        self.defuser = Defuser::default();
         match before {
             Gap::Start | Gap::Made => format!("{text}\n\n"),
             Gap::None | Gap::Wanted => format!("\n\n{text}\n\n"),
+        }
+    }
+
+    /// Its last words, as they are: they are ours.
+    pub(super) fn close_with(&mut self, text: &str) -> String {
+        match self.gap {
+            Gap::Start | Gap::Made => text.to_owned(),
+            Gap::None | Gap::Wanted => format!("\n\n{text}"),
         }
     }
 }

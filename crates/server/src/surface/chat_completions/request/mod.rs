@@ -12,12 +12,13 @@ pub use messages::{Senses, Talk, UploadedFile, files_wanted};
 pub use sampling::Sampling;
 pub use tools::DeclaredTool;
 
-use super::{Refusal, UsageChunk};
+use super::question::without_codes;
+use super::{Asking, Refusal, UsageChunk};
 use field::Field;
 use serde_json::{Value, json};
 use throughline::config::Render;
 use throughline::tools::Toggle;
-use throughline_wire::ToolChoice;
+use throughline_wire::{Message, Outcome, ToolChoice, UserPart};
 
 /// How the answer is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,25 @@ pub enum ApprovalWish {
     Ask,
     /// Deny them.
     Deny,
+}
+
+impl ApprovalWish {
+    /// As a header says it.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn of_header(value: &str) -> Result<Self, Refusal> {
+        Self::named(value.trim())
+            .ok_or_else(|| Refusal::invalid("Throughline-Approval", "the header is neither `ask` nor `deny`"))
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "ask" => Some(Self::Ask),
+            "deny" => Some(Self::Deny),
+            _ => None,
+        }
+    }
 }
 
 /// A request.
@@ -119,6 +139,60 @@ impl ChatRequest {
     }
 }
 
+impl ChatRequest {
+    /// Where questions of the turn are put, if tools are shown like this. A client that says nothing of questions never waits
+    /// for one. // R: A1
+    ///
+    /// # Errors
+    /// It wants to be asked, and cannot be.
+    pub fn asking(&self, render: Render) -> Result<Asking, Refusal> {
+        match (self.approval, render, self.delivery) {
+            (Some(ApprovalWish::Deny), ..) => Ok(Asking::Nobody),
+            (_, Render::Text | Render::Details, _) => Ok(Asking::Text),
+            (Some(ApprovalWish::Ask), _, Delivery::Stream) => Ok(Asking::Events),
+            (Some(ApprovalWish::Ask), _, Delivery::Whole) => Err(Refusal::unsupported(
+                "stream",
+                "the request wants questions to be asked, and an answer without streaming has no way to ask them",
+            )
+            .code("approval_needs_stream")
+            .remedy(
+                "send `stream: true` and answer at `answer_url` of the `approval_request`, have questions put in the text \
+                 (`throughline.render: \"text\"`), or allow the tools by rules",
+            )),
+            (None, ..) => Ok(Asking::Nobody),
+        }
+    }
+
+    /// Takes codes of questions out of everything that a model is told. // R: A3
+    pub fn forget_codes(&mut self) {
+        let Talk { history, input, answers: _ } = &mut self.talk;
+        self.instructions.iter_mut().for_each(without_codes);
+        for message in history {
+            match message {
+                Message::User(parts) => forget_in(parts),
+                Message::Step(step) => {
+                    without_codes(&mut step.text);
+                    without_codes(&mut step.thinking);
+                    for (_, outcome) in &mut step.calls {
+                        if let Outcome::Done(output) = outcome {
+                            without_codes(&mut output.text);
+                        }
+                    }
+                }
+            }
+        }
+        forget_in(input);
+    }
+}
+
+fn forget_in(parts: &mut [UserPart]) {
+    for part in parts {
+        if let UserPart::Text { text } = part {
+            without_codes(text);
+        }
+    }
+}
+
 /// The body field `throughline`: what only this server understands.
 #[derive(Default)]
 struct Ours {
@@ -144,11 +218,10 @@ impl Ours {
         };
         let approval = match ours.get("approval") {
             None => None,
-            Some(wish) => Some(match wish.text()? {
-                "ask" => ApprovalWish::Ask,
-                "deny" => ApprovalWish::Deny,
-                _ => return Err(wish.invalid("is neither `ask` nor `deny`")),
-            }),
+            Some(wish) => Some(
+                ApprovalWish::named(wish.text()?)
+                    .ok_or_else(|| wish.invalid("is neither `ask` nor `deny`"))?,
+            ),
         };
         let tools = ours.flag("tools")?.map(|on| if on { Toggle::On } else { Toggle::Off });
         Ok(Self { render, conversation_id, approval, tools })

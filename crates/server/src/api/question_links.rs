@@ -1,0 +1,109 @@
+//! The page of a link that a chat shows beside a question, and what it asks the server. The link is its key: good for the
+//! questions of one answer, once. // R: A3, A5
+
+use super::page_file::{HTML, JAVASCRIPT, PageFile};
+use crate::chat_questions::{self, LINK_PATH};
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::Json;
+use crate::state::AppState;
+use crate::surface::chat_completions::question::CallQuestion;
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use throughline_engine::Decision;
+use throughline_wire::visible;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+const PAGE: PageFile = PageFile { media_type: HTML, content: include_str!("question_links/page.html") };
+const SCRIPT: PageFile = PageFile { media_type: JAVASCRIPT, content: include_str!("question_links/page.js") };
+
+/// `/approve` and its script.
+pub fn pages() -> Router<AppState> {
+    Router::new()
+        .route(LINK_PATH, get(|headers: HeaderMap| async move { PAGE.answer(&headers) }))
+        .route("/approve.js", get(|headers: HeaderMap| async move { SCRIPT.answer(&headers) }))
+}
+
+/// `/v1/question-links`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(look)).routes(routes!(answer))
+}
+
+/// A link that a chat shows beside a question.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct QuestionLink {
+    /// What stands behind `#`.
+    link: String,
+}
+
+/// What a link asks.
+#[derive(Debug, Serialize, ToSchema)]
+struct LinkedQuestions {
+    /// One for each call.
+    questions: Vec<LinkedQuestion>,
+}
+
+/// Whether a call may run.
+#[derive(Debug, Serialize, ToSchema)]
+struct LinkedQuestion {
+    /// In words, with nothing in them that cannot be seen.
+    question: String,
+    /// What it would run with, whole, as JSON text with nothing in it that cannot be seen.
+    arguments: String,
+}
+
+/// An answer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerToLink {
+    /// What stands behind `#`.
+    link: String,
+    /// `approve` or `deny`.
+    #[schema(value_type = String)]
+    decision: Decision,
+    /// Why; a denial's reason is told to the model.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, ToSchema)]
+struct AnsweredLink {
+    /// `resolved`: it is in the log.
+    status: &'static str,
+}
+
+/// Look at what the link beside a question in a chat asks. Needs no key.
+#[utoipa::path(post, path = "/v1/question-links", tag = "turns", request_body = QuestionLink, responses(
+    (status = 200, description = "It is open", body = LinkedQuestions),
+    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorBody),
+))]
+async fn look(
+    State(state): State<AppState>,
+    Json(shown): Json<QuestionLink>,
+) -> Result<axum::Json<LinkedQuestions>, ApiError> {
+    let questions = chat_questions::look(&state, &shown.link).await?;
+    let read = |CallQuestion { question, arguments, .. }: CallQuestion| LinkedQuestion {
+        question,
+        arguments: visible::json(&arguments),
+    };
+    Ok(axum::Json(LinkedQuestions { questions: questions.into_iter().map(read).collect() }))
+}
+
+/// Answer what the link beside a question in a chat asks, once. The chat goes on with its next message. Needs no key.
+#[utoipa::path(post, path = "/v1/question-links/answer", tag = "turns", request_body = AnswerToLink, responses(
+    (status = 200, description = "It is the answer", body = AnsweredLink),
+    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorBody),
+))]
+async fn answer(
+    State(state): State<AppState>,
+    Json(AnswerToLink { link, decision, reason }): Json<AnswerToLink>,
+) -> Result<axum::Json<AnsweredLink>, ApiError> {
+    chat_questions::answer_link(&state, &link, decision, reason).await?;
+    Ok(axum::Json(AnsweredLink { status: "resolved" }))
+}

@@ -1,0 +1,292 @@
+//! A question whether calls may run, as the end of an answer in a chat window, and the message that answers it. // R: A2, A3
+//!
+//! The person reads it among words of models and tools, and the answer comes back as one more chat message, in a history
+//! that the client holds. So nothing in it counts but a code that is in no other place: random, good once, in the
+//! assistant's last message, under the question word for word as it was asked.
+
+use serde_json::Value;
+use throughline_engine::Decision;
+use throughline_wire::{Message, UserPart, visible};
+
+/// What a code begins with. No text of a model or tool reaches a client with it: see [`Defuser`].
+const MARK: &str = "tlq_";
+/// Random bytes of a code: nobody guesses it.
+pub const CODE_BYTES: usize = 16;
+const CODE_CHARS: usize = MARK.len() + 2 * CODE_BYTES;
+/// What the hash of a code is for: that of another use of the same bytes is another.
+const HASHED_FOR: &str = "throughline 2026-11-23 code of a question in a chat";
+
+/// A secret of one use: it answers a question in a chat, or opens its link.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AnswerCode(String);
+
+impl AnswerCode {
+    /// The code of these random bytes.
+    pub fn of(random: [u8; CODE_BYTES]) -> Self {
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("{MARK}{digits}"))
+    }
+
+    /// A code, if the text is one and nothing else.
+    pub fn read(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(MARK)?;
+        let is_code =
+            text.len() == CODE_CHARS && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        is_code.then(|| Self(text.to_owned()))
+    }
+
+    /// As it is shown, once.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it.
+    pub fn hash(&self) -> String {
+        blake3::Hasher::new_derive_key(HASHED_FOR).update(self.0.as_bytes()).finalize().to_hex().to_string()
+    }
+}
+
+/// A call that asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallQuestion {
+    /// The key of the answer.
+    pub approval_id: String,
+    /// Hash of the arguments that the person sees.
+    pub arguments_hash: String,
+    /// In words.
+    pub question: String,
+    /// What it would run with.
+    pub arguments: Value,
+}
+
+/// The end of an answer that asks: arguments whole, how to answer, a link, and the code as the last word.
+pub fn text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
+    let mut out = String::new();
+    for CallQuestion { question, arguments, .. } in questions {
+        out.push_str(&super::visible::quoted(question));
+        // A value of JSON has no line that could close the fence.
+        out.push_str(&format!("\n\n```json\n{}\n```\n\n", visible::json(arguments)));
+    }
+    let run = if questions.len() == 1 { "to run it" } else { "to run all of them" };
+    out.push_str(&format!(
+        "Answer **yes** {run}, or **no** (**是** / **否**). Any other message is a no, and its reason. \
+         [Look at it on the page]({link}) · `{}`",
+        code.reveal()
+    ));
+    out
+}
+
+/// The code at the end of what the assistant said last, if nothing but the user has spoken since.
+pub fn asked_last(history: &[Message]) -> Option<(AnswerCode, &str)> {
+    let last = history.iter().rev().find(|message| !matches!(message, Message::User(_)))?;
+    let Message::Step(step) = last else { return None };
+    if !step.calls.is_empty() {
+        return None;
+    }
+    let text = step.text.trim_end();
+    let end = text.strip_suffix('`')?;
+    let (_, code) = end.rsplit_once('`')?;
+    Some((AnswerCode::read(code)?, text))
+}
+
+/// What is compared of a question that comes back: every character but white space, which clients trim and rewrap.
+pub fn compared(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Whether a text ends with a question of which so many characters were kept under this hash.
+pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
+    let text = compared(text);
+    let Some(skip) = text.chars().count().checked_sub(chars) else { return false };
+    let question: String = text.chars().skip(skip).collect();
+    blake3::hash(question.as_bytes()).to_hex().as_str() == hash
+}
+
+/// What the user says to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// Yes or no, and nothing else.
+    Plain(Decision),
+    /// Anything else: a no, and this is why.
+    Words(String),
+}
+
+/// Reads the messages of the user behind a question.
+pub fn reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> Reply {
+    let mut texts = Vec::new();
+    let mut is_text = true;
+    for part in parts {
+        match part {
+            UserPart::Text { text } => texts.push(text.as_str()),
+            UserPart::Image(_) | UserPart::File { .. } => is_text = false,
+        }
+    }
+    let text = texts.join("\n");
+    match plain(&text).filter(|_| is_text) {
+        Some(decision) => Reply::Plain(decision),
+        None => Reply::Words(text),
+    }
+}
+
+/// A yes or a no in English or Chinese, and nothing else.
+fn plain(text: &str) -> Option<Decision> {
+    let word = text.trim().trim_end_matches(['.', '!', '。', '!']).trim_end().to_lowercase();
+    match word.as_str() {
+        "yes" | "y" | "是" | "是的" | "好" | "好的" | "可以" | "同意" => Some(Decision::Approve),
+        "no" | "n" | "否" | "不" | "不是" | "不行" | "不要" | "不可以" | "不同意" => {
+            Some(Decision::Deny)
+        }
+        _ => None,
+    }
+}
+
+/// Takes codes out of what a model is told: it never sees one, so it cannot repeat one.
+pub fn without_codes(text: &mut String) {
+    if !text.contains(MARK) {
+        return;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(MARK) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let is_code = from.get(..CODE_CHARS).and_then(AnswerCode::read).is_some();
+        let skip = if is_code { CODE_CHARS } else { MARK.len() };
+        out.push_str(&from[..MARK.len()]);
+        rest = &from[skip..];
+    }
+    out.push_str(rest);
+    *text = out;
+}
+
+/// Changes every [`MARK`] in a text that comes in pieces, so that nothing a model or tool says looks like a code.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Defuser {
+    /// How much of the mark the text ends with so far.
+    seen: usize,
+}
+
+impl Defuser {
+    /// The next piece, harmless.
+    pub(super) fn pass(&mut self, text: &str) -> String {
+        let mark = MARK.as_bytes();
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            // No proper part of the mark begins again inside it, so that one place to compare with is enough.
+            let goes_on = mark.get(self.seen).is_some_and(|next| c == char::from(*next));
+            self.seen = if goes_on { self.seen + 1 } else { usize::from(c == char::from(mark[0])) };
+            if self.seen == mark.len() {
+                self.seen = 0;
+                out.push('-');
+            } else {
+                out.push(c);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use throughline_wire::ClosedStep;
+
+    fn code() -> AnswerCode {
+        AnswerCode::of([0xab; CODE_BYTES])
+    }
+
+    fn asked(arguments: Value) -> String {
+        let question = CallQuestion {
+            approval_id: "t.1.a1".into(),
+            arguments_hash: "h".into(),
+            question: "Run note.write? It changes something.".into(),
+            arguments,
+        };
+        text(&[question], "http://localhost/approve#x", &code())
+    }
+
+    fn step(text: &str) -> Message {
+        Message::Step(ClosedStep { text: text.to_owned(), ..ClosedStep::default() })
+    }
+
+    fn user(text: &str) -> Message {
+        Message::User(vec![UserPart::Text { text: text.to_owned() }])
+    }
+
+    // R: A5
+    #[test]
+    fn arguments_are_whole_and_nothing_in_them_is_unseen() {
+        let text = asked(json!({"path": "a\u{202e}txt.exe\u{200b}", "text": "```\n\n# Hi `x`"}));
+        for spelled in ["a\\u202etxt.exe\\u200b", "```\\n\\n# Hi `x`"] {
+            assert!(text.contains(spelled), "{text}");
+        }
+        assert_eq!(text.lines().filter(|line| line.starts_with("```")).count(), 2, "one fence: {text}");
+    }
+
+    // R: A3
+    #[test]
+    fn only_the_last_word_of_the_last_answer_is_a_code() {
+        let text = asked(json!({}));
+        let found = |history: &[Message]| asked_last(history).map(|(code, _)| code.reveal().to_owned());
+        assert_eq!(found(&[user("Hi"), step(&text)]).as_deref(), Some(code().reveal()));
+        assert_eq!(found(&[step(&format!("{text}\n"))]).as_deref(), Some(code().reveal()));
+        assert_eq!(found(&[step(&format!("{text} And more"))]), None);
+        assert_eq!(found(&[step(&text), step("Another answer")]), None);
+        assert_eq!(found(&[user(&text)]), None, "of the user's own");
+        assert_eq!(found(&[step("`tlq_ab`")]), None);
+        assert_eq!(found(&[]), None);
+    }
+
+    // R: A3
+    #[test]
+    fn a_question_is_the_same_however_it_is_wrapped_and_another_with_one_letter() {
+        let text = asked(json!({"path": "a"}));
+        let (kept, hash) = (compared(&text), blake3::hash(compared(&text).as_bytes()).to_hex().to_string());
+        let chars = kept.chars().count();
+        for same in [text.clone(), format!("Before.\n\n{text}\n"), text.replace('\n', "\r\n")] {
+            assert!(ends_with_question(&same, chars, &hash), "{same}");
+        }
+        for other in [text.replace("\"a\"", "\"b\""), format!("{text}."), text[1..].to_owned(), String::new()]
+        {
+            assert!(!ends_with_question(&other, chars, &hash), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_yes_is_a_yes_and_nothing_else() {
+        let reply = |text: &str| reply(&[UserPart::Text { text: text.to_owned() }]);
+        for yes in ["yes", " Yes. ", "YES!", "y", "是", "是的。", "好的", "可以", "同意"] {
+            assert_eq!(reply(yes), Reply::Plain(Decision::Approve), "{yes}");
+        }
+        for no in ["no", "No.", "n", "否", "不", "不要", "不行!"] {
+            assert_eq!(reply(no), Reply::Plain(Decision::Deny), "{no}");
+        }
+        for words in ["yes, but not this file", "yes\nno", "ye\u{200b}s", "", "是不是", "yesyes", "不好说"]
+        {
+            assert_eq!(reply(words), Reply::Words(words.to_owned()), "{words}");
+        }
+    }
+
+    // R: A3
+    #[test]
+    fn no_cut_of_a_text_lets_the_mark_through_and_nothing_else_changes() {
+        let text = format!("t tl tlq {} ttlq_ tlqtlq_ 是", code().reveal());
+        let whole = Defuser::default().pass(&text);
+        assert!(!whole.contains(MARK), "{whole}");
+        assert_eq!(whole.replace("tlq-", MARK), text);
+        for cut in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            let mut defuser = Defuser::default();
+            let pieces = [defuser.pass(&text[..cut]), defuser.pass(&text[cut..])].concat();
+            assert_eq!(pieces, whole, "cut at {cut}");
+        }
+    }
+
+    // R: A3
+    #[test]
+    fn a_model_is_told_no_code() {
+        let mut text = format!("a {} b tlq_ c tlq_{}", code().reveal(), "AB".repeat(16));
+        without_codes(&mut text);
+        assert_eq!(text, format!("a tlq_ b tlq_ c tlq_{}", "AB".repeat(16)));
+    }
+}
