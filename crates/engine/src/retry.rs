@@ -29,7 +29,9 @@ pub(crate) fn next(
     if failure.kind == FailureKind::ToolsUnsupported {
         return Next::GiveUp;
     }
-    if failure.is_retryable() && tries < policy.attempts_max {
+    // The time of a call is that of all its tries: nothing is left of it for another one.
+    let has_time = failure.kind != FailureKind::TotalTimeout;
+    if has_time && failure.is_retryable() && tries < policy.attempts_max {
         let backoff =
             policy.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(policy.wait_ms_max);
         let jittered = backoff / 2 + scatter(nonce, place) % (backoff / 2 + 1);
@@ -74,6 +76,9 @@ mod tests {
             (failure(K::Unauthorized, Some(401), None), 1, Others::None, None, Some(Next::GiveUp)),
             (failure(K::Connect, None, None), 1, Others::None, Some(250..=500), None),
             (failure(K::FirstByteTimeout, None, None), 1, Others::None, Some(250..=500), None),
+            // its time was that of all tries
+            (failure(K::TotalTimeout, None, None), 1, Others::None, None, Some(Next::GiveUp)),
+            (failure(K::TotalTimeout, None, None), 1, Others::Left, None, Some(Next::Fallback)),
             // no silent downgrade
             (failure(K::ToolsUnsupported, Some(400), None), 1, Others::Left, None, Some(Next::GiveUp)),
         ];

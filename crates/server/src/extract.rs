@@ -1,11 +1,12 @@
 //! Bodies, queries and paths as types, with refusals in the one shape of errors.
 
 use crate::error::ApiError;
+use crate::media_type;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use http::StatusCode;
 use http::request::Parts;
-use http::{StatusCode, header};
 use serde::de::DeserializeOwned;
 use throughline_engine::closest_names;
 
@@ -42,7 +43,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if !is_json(&request) {
+        if !media_type::is_json(request.headers()) {
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not_json",
@@ -103,13 +104,6 @@ where
             Err(rejection) => Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", inner_most(&rejection))),
         }
     }
-}
-
-fn is_json(request: &Request) -> bool {
-    let said = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = said.and_then(|said| said.split(';').next()).unwrap_or_default().trim();
-    let (kind, suffix) = (essence.eq_ignore_ascii_case("application/json"), essence.ends_with("+json"));
-    kind || suffix
 }
 
 fn unread(rejection: BytesRejection) -> ApiError {

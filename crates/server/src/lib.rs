@@ -13,6 +13,7 @@ pub mod gate;
 pub mod hub;
 pub mod kept_media;
 pub mod language;
+mod media_type;
 pub mod memories;
 pub mod net;
 pub mod own_agents;

@@ -96,6 +96,14 @@ async fn what_is_too_large_is_refused_with_the_limits_name() {
     // Nested.
     let answer = server.ask("POST", "/v1/turns", &headers, &"[".repeat(9)).await;
     assert_eq!((answer.status, answer.code().as_str()), (400, "json_depth_max"));
+    // However it is called: what is read as JSON is bounded as JSON.
+    for kind in
+        ["Application/JSON", "application/json;charset=utf-8", "application/vnd.api+JSON", "text/x+json"]
+    {
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", kind)];
+        let answer = server.ask("POST", "/v1/turns", &headers, &"[".repeat(9)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "json_depth_max"), "{kind}");
+    }
     // A head.
     let long = format!(
         "GET /healthz HTTP/1.1\r\nHost: {}\r\nX-Long: {}\r\n\r\n",

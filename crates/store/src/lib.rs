@@ -38,7 +38,8 @@ pub use blobs::{BlobError, BlobFolder, BlobLimits, KeptBlob};
 pub use catalog::Catalog;
 pub use error::StoreError;
 pub use log::{
-    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail, Urgency,
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Owner, OwnerLease, Record,
+    STREAM_END, Tail, Urgency,
 };
 pub use memory::{MemoryLimits, MemoryLog};
 #[cfg(feature = "postgres")]

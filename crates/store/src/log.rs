@@ -185,6 +185,27 @@ pub enum LogError {
     },
 }
 
+/// Another server that a turn belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its machine, its process, and its number in the database.
+    pub name: String,
+    /// Whether it can still be reached.
+    pub lease: OwnerLease,
+}
+
+/// Whether an [`Owner`] runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerLease {
+    /// It does.
+    Held,
+    /// It has not said so since, in milliseconds since 1970; `None` = for more than a day.
+    RanOut {
+        /// By the clock of the database.
+        since: Option<i64>,
+    },
+}
+
 /// Merges records that have ended into fewer: each record that is left has the number of the last one in it, and the
 /// last number stays.
 pub type Merge = Arc<dyn Fn(Vec<Record>) -> Vec<Record> + Send + Sync>;
@@ -229,6 +250,12 @@ pub trait Log: Send + Sync {
 
     /// Turns that have been claimed and have not ended, in order of their ids.
     async fn open_turns(&self) -> Result<Vec<String>, LogError>;
+
+    /// The other server that a turn which has not ended belongs to; `None`: it is this one's, or nobody's. A log of one
+    /// process has no others.
+    async fn elsewhere(&self, _turn: &str) -> Result<Option<Owner>, LogError> {
+        Ok(None)
+    }
 
     /// Replaces the records of a turn that has ended by what `merge` makes of them. A turn that has not ended is left
     /// as it is. Which records belong together only the caller knows; that nothing got lost at the end or out of order

@@ -542,6 +542,21 @@ async fn one_call_can_be_stopped_while_the_turn_goes_on() {
     assert!(told[0].contains("it may have had effects") && told[0].contains("stopped"), "{told:?}");
 }
 
+// R: R2
+#[tokio::test]
+async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
+    let drips = || {
+        let moves = std::iter::repeat_n([Move::Pause(20), Move::Ping], 500).flatten();
+        Script { moves: moves.collect(), ..Script::new() }
+    };
+    let server = serve(Queue::new([drips(), drips(), drips()])).await;
+    let timeouts = Timeouts { total_ms: 300, idle_ms: 5_000, ..Timeouts::default() };
+    let app = builder(&server, DIALECTS[0]).upstream(at(&server, DIALECTS[0]).timeouts(timeouts));
+    let (_, message) = read(app.build().unwrap().ask("Hi").await.unwrap()).await;
+    assert_eq!(message.status, Some(T::Error));
+    assert_eq!(server.requests().len(), 1, "what is left of its time is nothing");
+}
+
 #[tokio::test]
 async fn a_dropped_turn_is_stopped_and_a_detached_one_is_not() {
     let server = serve(Queue::new([Script::new().say("So").then(Move::Stall)])).await;

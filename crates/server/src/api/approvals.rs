@@ -79,6 +79,7 @@ pub struct Answered {
         (status = 409, description = "It was answered differently", body = ErrorBody),
         (status = 410, description = "Its time is over, or its call went away", body = ErrorBody),
         (status = 422, description = "What was filled in does not fit; the question is still open", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn approve(
     State(state): State<AppState>,

@@ -58,6 +58,7 @@ impl CallResult {
     responses(
         (status = 202, description = "It ends, or has ended before; its `tool_result` tells how", body = CallTold),
         (status = 404, description = "There is no such turn or call", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn cancel_call(
     State(state): State<AppState>,
@@ -89,6 +90,7 @@ pub async fn cancelled(standing: Standing, call: &str) -> Result<CallTold, ApiEr
         (status = 404, description = "There is no such turn, or no client was asked to run such a call", body = ErrorBody),
         (status = 409, description = "The call has an outcome already", body = ErrorBody),
         (status = 410, description = "The call's time is over", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn answer_call(
     State(state): State<AppState>,

@@ -22,6 +22,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     responses(
         (status = 202, description = "It will stop, or has ended before; its events tell which"),
         (status = 404, description = "There is none", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn cancel(
     State(state): State<AppState>,

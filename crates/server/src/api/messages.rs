@@ -71,6 +71,7 @@ pub struct SaidSo {
         (status = 404, description = "There is no such turn", body = ErrorBody),
         (status = 409, description = "The turn is over: begin another one with it", body = ErrorBody),
         (status = 429, description = "Too many wait already", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn say(
     State(state): State<AppState>,
@@ -121,6 +122,7 @@ pub async fn said(
     responses(
         (status = 200, description = "Oldest first", body = QueuedMessages),
         (status = 404, description = "There is no such turn", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn list(
     State(state): State<AppState>,
@@ -146,6 +148,7 @@ async fn list(
         (status = 200, description = "It will not be taken in; these are its parts", body = Object),
         (status = 404, description = "There is no such turn", body = ErrorBody),
         (status = 409, description = "It was taken in, or never sent", body = ErrorBody),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
     ))]
 async fn take_back(
     State(state): State<AppState>,

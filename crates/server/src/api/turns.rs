@@ -206,6 +206,7 @@ async fn start(
         (status = 200, description = "As it stands", body = Snapshot),
         (status = 404, description = "There is none", body = ErrorBody),
         (status = 410, description = "Its events are no longer kept", body = ErrorBody),
+        (status = 503, description = "It has not begun yet", body = ErrorBody),
     ))]
 async fn get(
     State(state): State<AppState>,
@@ -213,7 +214,7 @@ async fn get(
     Path(turn): Path<String>,
 ) -> Result<axum::Json<Snapshot>, ApiError> {
     let turn = TurnId::new(turn);
-    state.hub.control(&principal.user, &turn).await?;
+    state.hub.has_begun(&principal.user, &turn).await?;
     let (message, _) = message(&*state.log, &turn).await.map_err(|error| match error {
         LogError::UnknownTurn { .. } => {
             ApiError::gone("events_gone", "the events of this turn are no longer kept")

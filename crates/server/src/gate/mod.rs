@@ -17,6 +17,7 @@ pub use key::{ApiKey, NoRandomness};
 pub use keys::{Keys, LOCAL_USER, MintError, NewKey, Pass};
 
 use crate::error::ApiError;
+use crate::media_type;
 use crate::net::Connection;
 use crate::principal::{Principal, Scopes};
 use axum::Router;
@@ -363,12 +364,10 @@ fn check_intent(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn plain_bounds(limits: &ServerLimits, headers: &HeaderMap) -> Bounds {
-    let is_json =
-        headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     Bounds {
         bytes_max: limits.body_bytes_max.into(),
         time_max: Duration::from_millis(limits.body_ms_max),
-        depth_max: is_json.then_some(limits.json_depth_max),
+        depth_max: media_type::is_json(headers).then_some(limits.json_depth_max),
     }
 }
 

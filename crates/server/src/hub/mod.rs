@@ -6,6 +6,7 @@
 
 mod admission;
 mod drain;
+mod elsewhere;
 mod history;
 mod merging;
 mod parked;
@@ -135,13 +136,19 @@ impl Hub {
     /// Where a turn of this user stands.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet.
+    /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet (`starting`), or
+    /// another server runs it (`owned_elsewhere`).
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<Standing, ApiError> {
         if let Some(running) = self.running().get(turn).filter(|running| running.begun.user == user) {
             return Ok(Standing::Running(running.control.clone()));
         }
         let row = self.0.catalog.turn(user, turn.as_str()).await?;
         let row = row.ok_or_else(|| ApiError::not_found("turn", turn.as_str()))?;
+        if row.end.is_none()
+            && let Some(error) = self.owned_elsewhere(turn).await?
+        {
+            return Err(error);
+        }
         if row.end.is_none() && !self.0.ready.load(Ordering::Acquire) {
             return Err(ApiError::unavailable(
                 "starting",
@@ -155,7 +162,8 @@ impl Hub {
     /// A cursor in a turn of this user.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's. 410: its events are gone. 429: too many streams are open.
+    /// 404: there is none, or it is another user's. 410: it has ended, and its events are gone. 429: too many streams are
+    /// open. 503: it has not begun yet.
     pub async fn viewer(&self, principal: &Principal, turn: &TurnId, from: From) -> Result<Viewer, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
         let control = self
@@ -163,8 +171,8 @@ impl Hub {
             .get(turn)
             .filter(|running| running.begun.user == user)
             .map(|running| running.control.clone());
-        if control.is_none() && inner.catalog.turn(user, turn.as_str()).await?.is_none() {
-            return Err(ApiError::not_found("turn", turn.as_str()));
+        if control.is_none() {
+            self.has_begun(user, turn).await?;
         }
         let seat = self.seat(principal.counted_as(), turn)?;
         let (log, handed_over) = (inner.log.clone(), inner.handed_over.clone());

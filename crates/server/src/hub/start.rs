@@ -140,10 +140,10 @@ impl Hub {
             Tried::Busy(turn) if self.settles(user, &turn).await => {
                 match self.try_start(principal, new, now, &mut admission).await? {
                     Tried::Started(started) => Ok(started),
-                    Tried::Busy(turn) => Err(busy(&turn)),
+                    Tried::Busy(turn) => Err(self.conversation_busy(&turn).await),
                 }
             }
-            Tried::Busy(turn) => Err(busy(&turn)),
+            Tried::Busy(turn) => Err(self.conversation_busy(&turn).await),
         }
     }
 
@@ -285,14 +285,6 @@ fn key_reused() -> ApiError {
     let message = "this `Idempotency-Key` was used for another request in the last 24 hours";
     let error = ApiError::unprocessable("idempotency_key_reused", message).param("Idempotency-Key");
     error.remedy("take a new key for a new request")
-}
-
-fn busy(turn: &str) -> ApiError {
-    ApiError::conflict("conversation_busy", format!("turn `{turn}` of this conversation is still running"))
-        .remedy(format!(
-            "follow it (GET /v1/turns/{turn}/events), say something to it (…/messages), or cancel it"
-        ))
-        .with("turn_id", turn)
 }
 
 fn mint(kind: &str) -> String {

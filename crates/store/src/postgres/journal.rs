@@ -8,7 +8,8 @@ use super::shared::Shared;
 use super::writer::Append;
 use crate::error::StoreError;
 use crate::log::{
-    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Record, Tail, check_merge,
+    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Owner, OwnerLease, Record, Tail,
+    check_merge,
 };
 use crate::records::{Behind, Progress, framed, records_of};
 use async_trait::async_trait;
@@ -130,6 +131,29 @@ impl Log for PostgresStore {
         );
         let open = sqlx::query_scalar(sqlx::AssertSqlSafe(open)).bind(self.shared().replica);
         open.fetch_all(&self.shared().pool).await.map_err(failed)
+    }
+
+    async fn elsewhere(&self, turn: &str) -> Result<Option<Owner>, LogError> {
+        // Whoever claimed it last; before its first claim, whoever accepted it.
+        let owner = format!(
+            "SELECT coalesce(r.name, 'server') || '-' || o.id AS name, coalesce({}, FALSE) AS alive,
+                CASE WHEN r.id IS NOT NULL THEN
+                    (extract(epoch FROM least(r.lease_until, clock_timestamp())) * 1000)::bigint END AS until
+             FROM (SELECT coalesce((SELECT owner FROM turn_log WHERE turn = $1),
+                                   (SELECT replica FROM turn WHERE id = $1)) AS id) o
+             LEFT JOIN replica r ON r.id = o.id WHERE o.id <> $2",
+            super::lease::alive()
+        );
+        let shared = self.shared();
+        let owner = sqlx::query(sqlx::AssertSqlSafe(owner)).bind(sought(turn)).bind(shared.replica);
+        let Some(row) = owner.fetch_optional(&shared.pool).await.map_err(failed)? else { return Ok(None) };
+        let name = row.try_get("name").map_err(failed)?;
+        let lease = if row.try_get("alive").map_err(failed)? {
+            OwnerLease::Held
+        } else {
+            OwnerLease::RanOut { since: row.try_get("until").map_err(failed)? }
+        };
+        Ok(Some(Owner { name, lease }))
     }
 
     async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {

@@ -48,6 +48,14 @@ impl Lease {
     }
 }
 
+/// The machine and the process, as people look for them.
+fn server_name() -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let machine = machine.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    let machine = machine.trim();
+    format!("{}-{}", if machine.is_empty() { "server" } else { machine }, std::process::id())
+}
+
 /// A row for this server.
 pub(super) async fn register(db: &mut PgConnection, lease: Duration) -> Result<i32, sqlx::Error> {
     // What has been dead for a day owns nothing that anybody asks for by its row.
@@ -57,7 +65,7 @@ pub(super) async fn register(db: &mut PgConnection, lease: Duration) -> Result<i
     sqlx::query_scalar(
         "INSERT INTO replica (name, lease_until) VALUES ($1, clock_timestamp() + make_interval(secs => $2)) RETURNING id",
     )
-    .bind(uuid::Uuid::now_v7().to_string())
+    .bind(server_name())
     .bind(lease.as_secs_f64())
     .fetch_one(db)
     .await
@@ -76,7 +84,7 @@ pub(super) async fn renew(db: &mut PgConnection, shared: &Shared) -> Result<(), 
          SELECT count(*) FROM replica r WHERE r.id <> $1 AND r.lease_until > clock_timestamp()",
     )
     .bind(shared.replica)
-    .bind("came back")
+    .bind(server_name())
     .bind(settings.lease.as_secs_f64())
     .fetch_one(db)
     .await?;

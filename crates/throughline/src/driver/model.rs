@@ -3,7 +3,7 @@
 use super::CallWatch;
 use crate::clock::Clock;
 use crate::media::Shelf;
-use crate::upstream::{Batch, Handoff, ModelItem, UpstreamClient};
+use crate::upstream::{Batch, CallTime, Handoff, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use throughline_engine::{FailureKind, Input, UpstreamFailure};
 use throughline_wire::text::CallFormat;
 use throughline_wire::{ModelRequest, StepEvent};
+use tokio::time::Instant;
 
 /// Most bytes of deltas that are held together while the log is busy.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -22,9 +23,17 @@ pub(super) struct ModelCall {
     calls: CallFormat,
     shelf: Shelf,
     current: Option<Current>,
+    /// What is asked now, and when it is given up: tries of one call share their time.
+    asked: Option<Asked>,
     /// Deltas that came while an append was under way: neighbours are joined, so that a slow log gets fewer and larger
     /// events (design §6).
     held: Batch,
+}
+
+struct Asked {
+    step: u32,
+    upstream: String,
+    until: Instant,
 }
 
 struct Current {
@@ -50,12 +59,14 @@ impl ModelCall {
         clock: Clock,
         watch: CallWatch,
     ) {
+        let until = self.until(step, &client);
         let (said, calls, shelf) = (Handoff::default(), self.calls.clone(), self.shelf.clone());
         let out = said.clone();
         let call = async move {
             let call = AssertUnwindSafe(async {
                 shelf.bring_in(&mut request).await;
-                client.call(request, &calls, &clock, watch, &shelf, &out).await;
+                let time = CallTime { clock: &clock, until };
+                client.call(request, &calls, time, watch, &shelf, &out).await;
             });
             if call.catch_unwind().await.is_err() {
                 // R: R3
@@ -64,6 +75,19 @@ impl ModelCall {
         };
         self.held = Batch::default();
         self.current = Some(Current { step, attempt, said, call: Some(Box::pin(call)) });
+    }
+
+    /// When this try is given up: another upstream has time of its own, and so has the next step.
+    fn until(&mut self, step: u32, client: &UpstreamClient) -> Instant {
+        let upstream = client.upstream().name.as_str();
+        match &self.asked {
+            Some(asked) if asked.step == step && asked.upstream == upstream => asked.until,
+            _ => {
+                let until = client.until();
+                self.asked = Some(Asked { step, upstream: upstream.to_owned(), until });
+                until
+            }
+        }
     }
 
     /// Gives a call up, if it is still the current one.

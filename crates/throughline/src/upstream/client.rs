@@ -36,6 +36,14 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
+/// The time of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct CallTime<'a> {
+    pub clock: &'a Clock,
+    /// When it is given up. Tries of one call share it: an upstream that drips for ever costs `total_ms` once.
+    pub until: Instant,
+}
+
 /// An upstream with its connections.
 pub(crate) struct UpstreamClient {
     upstream: Upstream,
@@ -100,20 +108,25 @@ impl UpstreamClient {
         &self.upstream
     }
 
+    /// When a call that begins now is given up, with all its tries.
+    pub(crate) fn until(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.upstream.timeouts.total_ms)
+    }
+
     /// Asks the model and hands out what it says. While a piece waits to be taken the upstream is not read. Dropping the
     /// future closes the connection.
     pub(crate) async fn call(
         &self,
         request: Box<ModelRequest>,
         calls: &CallFormat,
-        clock: &Clock,
+        time: CallTime<'_>,
         watch: CallWatch,
         shelf: &Shelf,
         out: &Handoff,
     ) {
         let mut bytes = 0;
         let listeners = Listeners { out, watch: &watch, shelf };
-        let exchanged = self.exchange(request, calls, clock, listeners, &mut bytes).await;
+        let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
         watch.moment(|at| ModelMoment::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {
@@ -126,18 +139,19 @@ impl UpstreamClient {
         &self,
         request: Box<ModelRequest>,
         calls: &CallFormat,
-        clock: &Clock,
+        time: CallTime<'_>,
         listeners: Listeners<'_>,
         bytes: &mut u64,
     ) -> Result<(), UpstreamFailure> {
-        let limits = Deadlines::start(&self.upstream);
+        let limits = Deadlines::start(&self.upstream, time.until);
+        limits.has_time()?;
         let names = request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
         let written = match calls {
             CallFormat::Native => request,
             CallFormat::Text(text) => Box::new(render(&request, text)),
         };
         let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
-        let mut response = self.open(&written, clock, offered, &limits, listeners.watch).await?;
+        let mut response = self.open(&written, time.clock, offered, &limits, listeners.watch).await?;
         // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
         drop(written);
         response.headers_mut().clear();
@@ -261,7 +275,7 @@ impl UpstreamClient {
             _ => Vec::new(),
         };
         let headers = self.headers("application/json", &version)?;
-        let limits = Deadlines::start(&self.upstream);
+        let limits = Deadlines::start(&self.upstream, self.until());
         let sending = self.http.get(self.upstream.base_url.join(path)).headers(headers).send();
         let mut response = match timeout_at(limits.first_byte, sending).await {
             Err(_) => return Err(limits.expired(Waiting::FirstByte)),

@@ -22,14 +22,20 @@ pub(super) enum Waiting {
 }
 
 impl Deadlines {
-    pub(super) fn start(upstream: &Upstream) -> Self {
+    /// Of a try that begins now, of a call that is given up at `total`.
+    pub(super) fn start(upstream: &Upstream, total: Instant) -> Self {
         let (now, timeouts) = (Instant::now(), upstream.timeouts);
-        let total = now + Duration::from_millis(timeouts.total_ms);
         let first_byte = match upstream.transfer {
             Transfer::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
             Transfer::Whole => total,
         };
         Self { first_byte, total, timeouts }
+    }
+
+    /// # Errors
+    /// The time was over before the try began: its wait was too long.
+    pub(super) fn has_time(&self) -> Result<(), UpstreamFailure> {
+        if Instant::now() < self.total { Ok(()) } else { Err(self.expired(Waiting::FirstByte)) }
     }
 
     pub(super) fn next(&self, waiting: Waiting) -> Instant {
@@ -45,7 +51,8 @@ impl Deadlines {
     pub(super) fn expired(&self, waiting: Waiting) -> UpstreamFailure {
         let timeouts = &self.timeouts;
         if Instant::now() >= self.total {
-            let message = format!("the call took longer than {} ms (total_ms)", timeouts.total_ms);
+            let message =
+                format!("the call took longer than {} ms with all its tries (total_ms)", timeouts.total_ms);
             return failure::plain(FailureKind::TotalTimeout, message);
         }
         match waiting {

@@ -12,7 +12,7 @@ mod probe;
 mod tests;
 
 pub(crate) use batch::Batch;
-pub(crate) use client::UpstreamClient;
+pub(crate) use client::{CallTime, UpstreamClient};
 pub(crate) use handoff::{Handoff, ModelItem};
 pub use probe::{ProbeError, ProbeFailure};
 
@@ -91,7 +91,8 @@ pub struct Timeouts {
     pub first_byte_ms: u64,
     /// Between two pieces of the body, in milliseconds. Comments and pings count as life. Default 45,000.
     pub idle_ms: u64,
-    /// For one model call, in milliseconds. Default 900,000 (15 minutes).
+    /// For one model call with all its tries and the waits between them, in milliseconds. Default 900,000 (15 minutes). A
+    /// fallback has time of its own.
     pub total_ms: u64,
 }
 

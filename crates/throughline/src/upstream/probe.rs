@@ -1,6 +1,6 @@
 //! Whether an upstream can be used, found out by asking it: which models it has, and whether one of them answers. R: O4
 
-use super::{Handoff, ModelItem, Upstream, UpstreamClient};
+use super::{CallTime, Handoff, ModelItem, Upstream, UpstreamClient};
 use crate::clock::Clock;
 use crate::driver::CallWatch;
 use crate::error::Error;
@@ -95,7 +95,8 @@ impl Upstream {
             };
             let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
             let watch = CallWatch::nobody();
-            let call = client.call(Box::new(request), &CallFormat::Native, &clock, watch, &shelf, &said);
+            let time = CallTime { clock: &clock, until: client.until() };
+            let call = client.call(Box::new(request), &CallFormat::Native, time, watch, &shelf, &said);
             let mut call = Some(call.boxed());
             while let Some(item) = said.next_of(&mut call).await {
                 match item {

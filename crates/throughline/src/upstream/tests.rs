@@ -1,6 +1,6 @@
 //! Model calls over real sockets, against the scriptable upstream.
 
-use super::{Batch, Handoff, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
+use super::{Batch, CallTime, Handoff, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
 use crate::clock::Clock;
 use crate::config::Environment;
 use crate::driver::CallWatch;
@@ -79,9 +79,10 @@ fn with_tools() -> ModelRequest {
 
 async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
     let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
+    let time = CallTime { clock: &clock, until: client.until() };
     let mut call = Some(
         client
-            .call(Box::new(request.clone()), &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said)
+            .call(Box::new(request.clone()), &CallFormat::Native, time, CallWatch::nobody(), &shelf, &said)
             .boxed(),
     );
     let (mut batch, mut failure) = (Batch::default(), None);
@@ -391,7 +392,16 @@ async fn dropping_a_call_closes_its_connection() {
     let client = client(chat(&server));
     let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
     let mut call = Some(
-        client.call(Box::new(asked), &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed(),
+        client
+            .call(
+                Box::new(asked),
+                &CallFormat::Native,
+                CallTime { clock: &clock, until: client.until() },
+                CallWatch::nobody(),
+                &shelf,
+                &said,
+            )
+            .boxed(),
     );
     assert!(matches!(said.next_of(&mut call).await, Some(ModelItem::Events(_))));
     assert!(call.is_some(), "it never ends by itself");
@@ -409,7 +419,16 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let client = client(chat(&server));
     let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
     let mut call = Some(
-        client.call(Box::new(asked), &CallFormat::Native, &clock, CallWatch::nobody(), &shelf, &said).boxed(),
+        client
+            .call(
+                Box::new(asked),
+                &CallFormat::Native,
+                CallTime { clock: &clock, until: client.until() },
+                CallWatch::nobody(),
+                &shelf,
+                &said,
+            )
+            .boxed(),
     );
     assert!(said.next_of(&mut call).await.is_some());
     // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.
