@@ -50,6 +50,7 @@ pub async fn run(args: &Ask) -> Ended {
     let world = World::open(&args.choice, approval).await?;
     let mut turn = world.app.ask(input).await.map_err(|error| messages::setup(&error))?;
     crate::setup::print_faults(&world.app.faults());
+    crate::setup::print_unmatched_rules(&world.app);
     let mut asking = Asking::new(turn.control(), world.app.clone(), words);
     let mut answers = None;
     let mut printer = Printer { form, plain: Plain::new(words), message: Message::default(), broken: None };

@@ -15,8 +15,8 @@ use throughline::config::{
     resolve_connected,
 };
 use throughline::memory::{InFile, InMemory, Memory};
-use throughline::{Agent, Approval, Builder, Throughline, Upstream};
-use throughline_engine::{Remembered, Ruling, When, explain};
+use throughline::{Agent, Approval, Builder, Rule, Throughline, Upstream};
+use throughline_engine::{Remembered, Ruling, UnmatchedRule, When, explain};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::{ControlGroups, Helper, Surroundings};
@@ -307,6 +307,11 @@ impl Tools {
         Ok(Self { toolbox })
     }
 
+    /// Rules that fit none of them.
+    pub fn unmatched_rules(&self, rules: &[Rule]) -> Vec<UnmatchedRule> {
+        self.toolbox.unmatched_rules(rules)
+    }
+
     /// As they are now.
     pub fn registry(&self) -> Arc<Registry> {
         self.toolbox.registry()
@@ -322,6 +327,13 @@ impl Tools {
 pub fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
         eprintln!("{}", crate::plain::for_terminal(&revealing(&messages::fault(fault))));
+    }
+}
+
+/// Rules that fit no tool there is, a line each, on standard error.
+pub fn print_unmatched_rules(app: &Throughline) {
+    for (agent, rule) in app.unmatched_rules() {
+        eprintln!("{}", crate::plain::for_terminal(&revealing(&messages::unmatched_rule(&agent, &rule))));
     }
 }
 

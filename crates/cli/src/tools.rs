@@ -87,6 +87,9 @@ async fn list(choice: &Choice, json: bool) -> Ended {
     for name in registry.unknown_toggles(&agent.tool_call.toggles) {
         eprintln!("{}", messages::unknown_toggle(&agent.name, name));
     }
+    for rule in tools.unmatched_rules(&agent.policy) {
+        eprintln!("{}", harmless(&messages::unmatched_rule(&agent.name, &rule)));
+    }
     tools.close().await;
     Ok(Exit::Done)
 }

@@ -308,6 +308,47 @@ fn the_doctor_finds_what_is_broken_and_what_helps() {
     assert!(finding(&findings, "tools")["detail"].as_str().unwrap().contains("no-such-folder"));
 }
 
+// R: A1, O2
+#[test]
+fn a_rule_that_fits_no_tool_is_named_with_the_tool_that_was_meant() {
+    let rules = |tools: &[&str]| {
+        let rule = |tool: &&str| format!("[[agents.default.policy]]\ndecide = \"deny\"\ntool = \"{tool}\"\n");
+        let rules: String = tools.iter().map(rule).collect();
+        format!("[agents.default]\nmodel = \"demo\"\ntool_call = {{ enabled = true }}\n{rules}")
+    };
+    let (code, findings) = examined(&rules(&["demo.calendar", "demo.*", "*", "own.get_weather"]), &[]);
+    assert_eq!(code, Some(0), "{findings:#?}");
+
+    let (code, findings) = examined(&rules(&["demo.calender", "demo.*"]), &[]);
+    assert_eq!(code, Some(1), "{findings:#?}");
+    let about = |findings: &[Value]| -> Vec<(String, String)> {
+        let tools =
+            findings.iter().filter(|finding| finding["area"] == "tools" && finding["name"] == "default");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        tools.map(|finding| (text(&finding["state"]), text(&finding["detail"]))).collect()
+    };
+    let wrong = about(&findings);
+    assert_eq!((wrong.len(), wrong[0].0.as_str()), (1, "wrong"), "{findings:#?}");
+    assert!(
+        wrong[0].1.contains("rule 1") && wrong[0].1.contains("did you mean `demo.calendar`?"),
+        "{wrong:?}"
+    );
+    // It may be meant for tools that a page brings along.
+    let (code, findings) = examined(&rules(&["whiteboard.draw"]), &[]);
+    assert_eq!((code, about(&findings)[0].0.as_str()), (Some(0), "note"));
+
+    // Of a source that is not there yet nobody knows what its tools are called.
+    let absent = rules(&["notes.serach", "demo.calender"]) + "[mcp.notes]\ncommand = [\"no-such-program\"]\n";
+    let (_, findings) = examined(&absent, &[]);
+    assert_eq!(about(&findings).len(), 1, "{findings:#?}");
+
+    // Whoever lists tools or asks is told as well.
+    let (mut command, folder) = throughline();
+    std::fs::write(folder.path().join("throughline.toml"), rules(&["demo.calender"])).unwrap();
+    let output = command.args(["tools", "list"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean `demo.calendar`?"));
+}
+
 #[test]
 fn the_doctor_speaks_to_people() {
     let (code, said, _) = output(&["doctor"]);

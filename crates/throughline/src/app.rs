@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use throughline_engine::{ClientAnswer, ConversationId, Remembered, Scope, TurnId};
+use throughline_engine::{ClientAnswer, ConversationId, Remembered, Scope, TurnId, UnmatchedRule};
 use throughline_store::Log;
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::Surroundings;
@@ -363,6 +363,18 @@ impl Throughline {
             unknown.extend(names.into_iter().map(|name| (agent.name.clone(), name.to_owned())));
         }
         unknown
+    }
+
+    /// Rules that fit no tool there is, as (agent, what): most often a name that was written wrong. Worth a warning, and no
+    /// error: what may be about tools of a source that is not there yet is left out.
+    pub fn unmatched_rules(&self) -> Vec<(String, UnmatchedRule)> {
+        let (plan, toolbox) = (self.plan(), self.toolbox());
+        let mut unmatched = Vec::new();
+        for agent in plan.agents.values() {
+            let rules = toolbox.unmatched_rules(&agent.policy);
+            unmatched.extend(rules.into_iter().map(|rule| (agent.name.clone(), rule)));
+        }
+        unmatched
     }
 
     /// The log of all turns; viewers other than the one who started a turn read here.

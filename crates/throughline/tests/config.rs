@@ -236,6 +236,11 @@ fn each_mistake_is_one_message_at_its_line() {
             "unknown variant `maybe`",
         ),
         ("[agents.a]\nmodel = \"demo\"\npolicy = [{ tool = \"a.b\" }]", 3, "missing field `decide`"),
+        (
+            "[agents.a]\nmodel = \"demo\"\npolicy = [{ decide = \"allow\" }]",
+            3,
+            "does not say which calls it is about",
+        ),
         ("[agents.a]\nmodel = \"demo\"\nprompt = \"{{ usr }}\"", 3, "templates know no `usr`"),
         ("[user]\nname = \"Ada\"\ntime_zone = \"Europe/Pari\"", 3, "no time zone `Europe/Pari`"),
         ("[upstreams.u]\nkey_env = \"K\"", 1, "neither `known` nor both"),

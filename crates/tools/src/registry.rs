@@ -298,6 +298,11 @@ impl Registry {
         self.entries.is_empty()
     }
 
+    /// All tools as rules see them, also those that no agent may call.
+    pub(crate) fn described(&self) -> Vec<OfferedTool> {
+        self.entries.values().map(|entry| entry.offer(None)).collect()
+    }
+
     /// The tools that an agent with these toggles may call, by name, with no client connected. R: L3
     pub fn offered(&self, toggles: &Toggles) -> Vec<OfferedTool> {
         self.offered_with(toggles, |_| None)

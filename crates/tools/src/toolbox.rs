@@ -13,9 +13,13 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+use throughline_engine::{OfferedTool, Rule, RulePart, UnmatchedRule, unmatched_rules};
 use throughline_wire::ToolName;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
+
+/// The group of tools that a request brings along.
+const OWN_GROUP: &str = "own";
 
 /// Where tools come from, if not from code: they may appear, change and go while the program runs.
 #[async_trait]
@@ -204,6 +208,31 @@ impl Toolbox {
         told.chain(&state.refused).cloned().collect()
     }
 
+    /// What of these rules fits no tool there is. What may be about tools that are not there yet is left out: as long as a
+    /// source has told nothing, or is not well as a whole, only patterns that name a group which is there are looked at. Tools
+    /// that a request brings along (`own`) are never there.
+    pub fn unmatched_rules(&self, rules: &[Rule]) -> Vec<UnmatchedRule> {
+        let (registry, all_there) = {
+            let state = self.inner.state();
+            let is_there = |entry: &Entry| {
+                entry.told == Told::Something && entry.faults.iter().all(|fault| fault.tool.is_some())
+            };
+            (state.registry.clone(), state.sources.values().all(is_there))
+        };
+        let tools = registry.described();
+        let group_of = |name: &str| name.split(['.', '*', '?']).next().unwrap_or_default().to_owned();
+        let mut unmatched = unmatched_rules(rules, &tools);
+        unmatched.retain(|unmatched| match &unmatched.part {
+            RulePart::Tool(pattern) => {
+                let group = group_of(pattern);
+                let may_come = group == OWN_GROUP || (!all_there && !has_group(&tools, &group));
+                !may_come
+            }
+            RulePart::Source(_) | RulePart::Together => all_there,
+        });
+        unmatched
+    }
+
     /// Changes its value whenever tools or faults change.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
@@ -297,6 +326,12 @@ impl Inner {
         drop(state);
         self.changes.send_modify(|changes| *changes += 1);
     }
+}
+
+/// Whether tools of this group are there.
+fn has_group(tools: &[OfferedTool], group: &str) -> bool {
+    let of_group = |tool: &OfferedTool| tool.name.as_str().split('.').next() == Some(group);
+    tools.iter().any(of_group)
 }
 
 fn fault_of(error: &crate::registry::Refused) -> SourceFault {

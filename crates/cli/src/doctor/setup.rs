@@ -121,5 +121,12 @@ pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &
             report.remedy(remedy);
         }
     }
+    for agent in settings.agents.values() {
+        for rule in toolbox.unmatched_rules(&agent.policy) {
+            // Without a name near to it, it may be meant for tools that a page brings along.
+            let state = if rule.nearest.is_empty() { State::Note } else { State::Wrong };
+            report.add(Area::Tools, state, &agent.name, words.doctor_unmatched_rule(&rule));
+        }
+    }
     toolbox.stop().await;
 }

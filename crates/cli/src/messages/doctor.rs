@@ -3,6 +3,7 @@
 use super::words::{Lang, Words};
 use crate::doctor::Area;
 use throughline_tools::process::ControlGroups;
+use throughline_engine::{RulePart, UnmatchedRule};
 
 impl Words {
     pub(super) fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
@@ -90,6 +91,18 @@ impl Words {
             1 => self.say("1 tool", "1 个工具"),
             count => self.say(format!("{count} tools"), format!("{count} 个工具")),
         }
+    }
+
+    /// A rule is about no tool.
+    pub fn doctor_unmatched_rule(self, rule: &UnmatchedRule) -> String {
+        let number = rule.number;
+        let part = match &rule.part {
+            RulePart::Tool(pattern) => format!("tool = \"{pattern}\""),
+            RulePart::Source(pattern) => format!("source = \"{pattern}\""),
+            RulePart::Together => "tool + source + effect".to_owned(),
+        };
+        let meant = rule.nearest.first().map_or_else(String::new, |name| format!("；是否想写 `{name}`？"));
+        self.say(format!("policy: {rule}"), format!("策略规则 {number} 不匹配任何现有工具：`{part}`{meant}"))
     }
 
     /// A source says nothing.

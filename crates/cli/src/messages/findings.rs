@@ -6,6 +6,7 @@ use throughline::inspect::{Inspection, Origin, Outlook, Request};
 use throughline::memory::Kept;
 use throughline::prompt::{self, Counting};
 use throughline::{Decision, Offer};
+use throughline_engine::UnmatchedRule;
 
 /// Standard input is a terminal where a reply was expected.
 pub const PARSE_READS_STDIN: &str = "reading a reply from standard input; end it with Ctrl-D";
@@ -84,6 +85,11 @@ pub fn unknown_toggle(agent: &str, name: &str) -> String {
     format!(
         "warning: tool_toggles.\"{name}\" of the agent `{agent}` switches nothing: no tool or group is called so"
     )
+}
+
+/// A rule that is about no tool.
+pub fn unmatched_rule(agent: &str, rule: &UnmatchedRule) -> String {
+    format!("warning: policy of the agent `{agent}`: {rule}")
 }
 
 /// What a prompt costs, by source and in all.

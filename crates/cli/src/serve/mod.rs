@@ -132,6 +132,8 @@ pub async fn run(args: &Serve) -> Ended {
     let _kept_up = AbortOnDropHandle::new(tokio::spawn(upkeep.run()));
     let tending = gate.clone();
     let _tending = AbortOnDropHandle::new(tokio::spawn(async move { tending.tend().await }));
+    let rules = world.app.clone();
+    let _rules = AbortOnDropHandle::new(tokio::spawn(async move { reload::warn_of_rules(&rules).await }));
     let reloading = reload::watch(
         args.clone(),
         terminal,

@@ -3,7 +3,9 @@
 
 use crate::args::Serve;
 use crate::interrupt::Terminal;
+use crate::messages;
 use crate::setup;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -82,6 +84,25 @@ async fn take(
         after_restart = after_restart.join(", "),
         "a new configuration is in use"
     );
+    for (agent, rule) in app.unmatched_rules() {
+        tracing::warn!("{}", messages::unmatched_rule(&agent, &rule));
+    }
+}
+
+/// Warns of rules that fit no tool, each once, for ever: sources come and go, and a rule may be about what one of them brings.
+pub async fn warn_of_rules(app: &Throughline) {
+    let mut changed = app.toolbox().changed();
+    let mut told = BTreeSet::new();
+    loop {
+        for (agent, rule) in app.unmatched_rules() {
+            if told.insert((agent.clone(), rule.clone())) {
+                tracing::warn!("{}", messages::unmatched_rule(&agent, &rule));
+            }
+        }
+        if changed.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// What was decided when the socket was opened.

@@ -13,10 +13,12 @@
 mod memory;
 mod rule;
 mod test;
+mod unmatched;
 
 pub use memory::{Constraints, Remember, Remembered, Scope};
 pub use rule::{Decide, Patterns, Rule};
 pub use test::ArgumentTest;
+pub use unmatched::{RulePart, UnmatchedRule, unmatched_rules};
 
 use crate::event::Decision;
 use crate::setup::{ApprovalRule, Effect, OfferedTool, Permission};

@@ -132,7 +132,12 @@ fn all_effects() -> String {
 
 impl Patterns {
     fn fits(&self, fits: impl Fn(&str) -> bool) -> bool {
-        self.0.iter().any(|pattern| fits(pattern))
+        self.iter().any(fits)
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
     }
 }
 
@@ -177,12 +182,23 @@ impl Rule {
         self
     }
 
-    /// Whether it is about this call.
-    pub(super) fn fits(&self, tool: &OfferedTool, arguments: &Value) -> bool {
+    /// Whether it says nothing of which calls it is about, and so decides about all of them. A configuration may not: there
+    /// `tool = "*"` says so.
+    pub fn says_nothing(&self) -> bool {
+        self.tool.is_none() && self.source.is_none() && self.effect.is_none() && self.arguments.is_empty()
+    }
+
+    /// Whether it may be about calls of this tool.
+    pub(super) fn is_about(&self, tool: &OfferedTool) -> bool {
         let name = tool.name.as_str();
         self.tool.as_ref().is_none_or(|tools| tools.fits(|pattern| names(pattern, name)))
             && self.source.as_ref().is_none_or(|sources| sources.fits(|pattern| glob(pattern, &tool.source)))
             && self.effect.as_ref().is_none_or(|effects| effects.contains(&tool.effect))
+    }
+
+    /// Whether it is about this call.
+    pub(super) fn fits(&self, tool: &OfferedTool, arguments: &Value) -> bool {
+        self.is_about(tool)
             && self.arguments.iter().all(|(which, test)| match (argument(arguments, which), self.decide) {
                 (None, _) => false,
                 (Some(value), Decide::Allow) => test.of_all(value) == Fit::Yes,
@@ -215,7 +231,7 @@ impl Rule {
 }
 
 /// Does a pattern name this tool? `files` is the group `files.…` and a tool called just that.
-fn names(pattern: &str, name: &str) -> bool {
+pub(super) fn names(pattern: &str, name: &str) -> bool {
     glob(pattern, name) || name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
 }
 

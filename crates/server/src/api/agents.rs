@@ -68,6 +68,10 @@ pub struct AgentInfo {
     /// Why it cannot be used now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// What is most likely not meant: rules that fit no tool there is, each with the nearest name. Absent = nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub warnings: Vec<String>,
 }
 
 /// An agent with all that it is.
@@ -261,17 +265,25 @@ fn info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo {
         version: None,
         updated_at: None,
         fault: None,
+        warnings: Vec::new(),
     }
+}
+
+/// What is most likely not meant by an agent that can be used.
+fn warnings(state: &AppState, agent: &Agent) -> Vec<String> {
+    state.app.toolbox().unmatched_rules(&agent.policy).iter().map(ToString::to_string).collect()
 }
 
 fn of_document(state: &AppState, document: Document) -> AgentDetail {
     let mut settings = document.body.get(SETTINGS).cloned().unwrap_or_default();
+    let mut warned = Vec::new();
     let fault = match state.app.read_agent(&document.name, &settings) {
         Ok(_) if of_file(state, &document.name).is_some() => Some(
             "the configuration file has an agent of this name by now, which answers in its place".to_owned(),
         ),
         Ok(agent) => {
             settings = agent.to_settings();
+            warned = warnings(state, &agent);
             None
         }
         Err(error) => Some(error.to_string()),
@@ -282,6 +294,7 @@ fn of_document(state: &AppState, document: Document) -> AgentDetail {
         version: Some(document.version),
         updated_at: Some(document.updated_at),
         fault,
+        warnings: warned,
         ..info(&document.name, &settings, None)
     };
     AgentDetail { info, settings }
@@ -301,7 +314,10 @@ async fn list(
         .app
         .agents()
         .iter()
-        .map(|agent| info(&agent.name, &agent.to_settings(), default.as_deref()))
+        .map(|agent| AgentInfo {
+            warnings: warnings(&state, agent),
+            ..info(&agent.name, &agent.to_settings(), default.as_deref())
+        })
         .collect();
     let documents = state.catalog.documents(&principal.user, DocumentKind::Agent).await?;
     items.extend(documents.into_iter().map(|document| of_document(&state, document).info));
@@ -331,7 +347,8 @@ pub(super) async fn find(
 ) -> Result<AgentDetail, ApiError> {
     if let Some(agent) = of_file(state, name) {
         let settings = agent.to_settings();
-        let info = info(name, &settings, default_name(state).as_deref());
+        let warnings = warnings(state, &agent);
+        let info = AgentInfo { warnings, ..info(name, &settings, default_name(state).as_deref()) };
         return Ok(AgentDetail { info, settings });
     }
     let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;

@@ -77,6 +77,21 @@ async fn an_agent_of_the_configuration_is_read_and_copied_and_never_changed() {
     assert_eq!((taken.0, taken.1.as_str(), taken.2.as_str()), (409, "name_taken", "name"));
 }
 
+// R: A1
+#[tokio::test]
+async fn a_rule_that_fits_no_tool_is_a_warning_with_the_tool_that_was_meant() {
+    let server = server().await;
+    let rules = json!({"policy": [{"decide": "deny", "tool": "calendar.ad"}, {"decide": "allow", "tool": "calendar"}]});
+    let agent = post(&server, "/v1/agents", json!({"name": "mine", "settings": settings(rules)})).await;
+    let warnings = agent["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{agent}");
+    assert!(warnings[0].as_str().unwrap().contains("did you mean `calendar.add`?"), "{agent}");
+    let listed = get(&server, "/v1/agents").await;
+    let mine = listed["items"].as_array().unwrap().iter().find(|agent| agent["name"] == "mine").unwrap();
+    assert_eq!(&mine["warnings"], &agent["warnings"]);
+    assert!(listed["items"][0].get("warnings").is_none(), "nothing is said of one that is well");
+}
+
 // R: O4, R4
 #[tokio::test]
 async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys_can_be_said() {
@@ -87,6 +102,11 @@ async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys
         (json!({"prompt": "{{ usr }}"}), "settings.prompt", "line 1"),
         (json!({"tool_call": {"max_iteration": 3}}), "settings.tool_call.max_iteration", "max_iterations"),
         (json!({"policy": [{"decide": "maybe"}]}), "settings.policy[0].decide", "maybe"),
+        (
+            json!({"policy": [{"decide": "ask", "tool": "*"}, {"decide": "allow"}]}),
+            "settings.policy[1]",
+            "does not say which calls",
+        ),
         // What is the configuration's alone.
         (
             json!({"upstreams": {"x": {"dialect": "openai-chat", "base_url": "http://evil.example"}}}),

@@ -240,7 +240,7 @@ pub struct AgentSection {
     /// What may run unasked, and what may not run at all: `[[agents.NAME.policy]]`. The first rule that fits decides;
     /// without one the tool's effect does. R: A1
     #[serde(default)]
-    pub policy: Vec<Rule>,
+    pub policy: Vec<Spanned<Rule>>,
     /// When the model goes in circles. R: T10
     #[serde(default)]
     pub guard: LoopGuard,

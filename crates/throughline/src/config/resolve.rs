@@ -13,7 +13,7 @@ use crate::prompt::{Template, User};
 use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use throughline_engine::{Execution, StartRule, UpstreamChoice};
+use throughline_engine::{Execution, Rule, StartRule, UpstreamChoice};
 use throughline_tools::mcp::McpSettingError;
 use throughline_tools::process::Surroundings;
 use throughline_tools::{Toggle, Toggles, passwords_of};
@@ -412,7 +412,7 @@ impl Layers<'_> {
                     Start::AfterStream => StartRule::AfterStream,
                 },
             },
-            policy: section.policy.clone(),
+            policy: rules(file, &section.policy)?,
             guard: section.guard,
             steering: section.steering,
             on_interrupted: section.on_interrupted,
@@ -597,5 +597,18 @@ fn call_mode(text: &str, at: At<'_>) -> Result<CallMode, ConfigError> {
             let message = format!("`tool_call.mode` is `auto` or `manual`, not `{other}`");
             Err(at(message).valid_names(other, ["auto", "manual"]))
         }
+    }
+}
+
+/// The rules of an agent. One that does not say what it is about would decide about everything, and is most often a line that
+/// got lost.
+fn rules(file: &File, rules: &[Spanned<Rule>]) -> Result<Vec<Rule>, ConfigError> {
+    match rules.iter().find(|rule| rule.get_ref().says_nothing()) {
+        Some(rule) => {
+            let error = file.error(rule, "this rule does not say which calls it is about".to_owned());
+            Err(error
+                .help("give it `tool`, `source`, `effect` or `arguments`; `tool = \"*\"` means every call"))
+        }
+        None => Ok(rules.iter().map(|rule| rule.get_ref().clone()).collect()),
     }
 }

@@ -1,0 +1,153 @@
+//! Rules that are about no tool there is: most often a name that was written wrong, and a rule that denies nothing is worse
+//! than none. R: A1
+
+use super::Rule;
+use super::rule::{Patterns, names};
+use super::test::glob;
+use crate::closest::closest_names;
+use crate::setup::OfferedTool;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A pattern of a rule that fits no tool, or a rule whose parts fit none together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnmatchedRule {
+    /// Number of the rule, from 1.
+    pub number: usize,
+    /// What fits nothing.
+    pub part: RulePart,
+    /// Names that may have been meant, best first.
+    pub nearest: Vec<String>,
+}
+
+/// The part of a rule that fits nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RulePart {
+    /// No tool or group is called so.
+    Tool(String),
+    /// No tool comes from there.
+    Source(String),
+    /// Each part fits some tool, but no tool fits all of them.
+    Together,
+}
+
+impl fmt::Display for UnmatchedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.number;
+        match &self.part {
+            RulePart::Tool(pattern) => {
+                write!(f, "rule {number} fits no tool there is: `tool = \"{pattern}\"`")?
+            }
+            RulePart::Source(pattern) => {
+                write!(f, "rule {number} fits no tool there is: nothing comes from `source = \"{pattern}\"`")?
+            }
+            RulePart::Together => {
+                write!(f, "rule {number} fits no tool there is: no tool fits all that it says")?
+            }
+        }
+        match self.nearest.first() {
+            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What of these rules is about none of these tools. Arguments are not looked at.
+///
+/// ```
+/// use throughline_engine::{Decide, Effect, OfferedTool, Rule, unmatched_rules};
+///
+/// let tools = [OfferedTool::new("demo.calendar", Effect::Write)];
+/// let rules = [Rule::new(Decide::Deny).tool("demo.calender")];
+/// let unmatched = unmatched_rules(&rules, &tools);
+/// assert_eq!(
+///     unmatched[0].to_string(),
+///     "rule 1 fits no tool there is: `tool = \"demo.calender\"`; did you mean `demo.calendar`?"
+/// );
+/// ```
+pub fn unmatched_rules(rules: &[Rule], tools: &[OfferedTool]) -> Vec<UnmatchedRule> {
+    let mut known: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    known.extend(tools.iter().filter_map(|tool| Some(tool.name.as_str().split_once('.')?.0)));
+    let sources: BTreeSet<&str> = tools.iter().map(|tool| tool.source.as_str()).collect();
+    let mut unmatched = Vec::new();
+    for (number, rule) in (1..).zip(rules) {
+        let before = unmatched.len();
+        let mut add = |part, nearest: Vec<&str>| {
+            let nearest = nearest.into_iter().map(str::to_owned).collect();
+            unmatched.push(UnmatchedRule { number, part, nearest });
+        };
+        for pattern in patterns(&rule.tool) {
+            if pattern != "*" && !tools.iter().any(|tool| names(pattern, tool.name.as_str())) {
+                add(RulePart::Tool(pattern.to_owned()), closest_names(pattern, known.iter().copied()));
+            }
+        }
+        for pattern in patterns(&rule.source) {
+            if pattern != "*" && !sources.iter().any(|source| glob(pattern, source)) {
+                add(RulePart::Source(pattern.to_owned()), closest_names(pattern, sources.iter().copied()));
+            }
+        }
+        let says_more = rule.source.is_some() || rule.effect.is_some();
+        if unmatched.len() == before && says_more && !tools.iter().any(|tool| rule.is_about(tool)) {
+            let part = RulePart::Together;
+            unmatched.push(UnmatchedRule { number, part, nearest: Vec::new() });
+        }
+    }
+    unmatched
+}
+
+fn patterns(of: &Option<Patterns>) -> impl Iterator<Item = &str> {
+    of.iter().flat_map(Patterns::iter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decide, Effect};
+
+    fn tools() -> Vec<OfferedTool> {
+        let tool = |name, effect, source: &str| OfferedTool {
+            source: source.to_owned(),
+            ..OfferedTool::new(name, effect)
+        };
+        vec![
+            tool("files.read", Effect::Read, "builtin"),
+            tool("files.write", Effect::Write, "builtin"),
+            tool("home.light", Effect::External, "mcp:home"),
+        ]
+    }
+
+    fn check(rule: Rule, expected: &[&str]) {
+        let told: Vec<String> = unmatched_rules(std::slice::from_ref(&rule), &tools())
+            .iter()
+            .map(UnmatchedRule::to_string)
+            .collect();
+        assert_eq!(told, expected, "{rule:?}");
+    }
+
+    // R: A1
+    #[test]
+    fn what_fits_no_tool_is_named_with_what_was_meant() {
+        let rule = || Rule::new(Decide::Deny);
+        for fits in ["files.read", "files", "f*", "*", "*.light"] {
+            check(rule().tool(fits), &[]);
+        }
+        check(rule().source("mcp:*"), &[]);
+        check(rule().tool("files").effect(Effect::Write), &[]);
+        let start = "rule 1 fits no tool there is: ";
+        check(
+            rule().tool("files.raed"),
+            &[&format!("{start}`tool = \"files.raed\"`; did you mean `files.read`?")],
+        );
+        check(rule().tool("fils"), &[&format!("{start}`tool = \"fils\"`; did you mean `files`?")]);
+        check(rule().tool("mail.*"), &[&format!("{start}`tool = \"mail.*\"`")]);
+        check(
+            rule().tool("files").tool("home.lihgt"),
+            &[&format!("{start}`tool = \"home.lihgt\"`; did you mean `home.light`?")],
+        );
+        check(
+            rule().source("mcp:hone"),
+            &[&format!("{start}nothing comes from `source = \"mcp:hone\"`; did you mean `mcp:home`?")],
+        );
+        check(rule().tool("home").effect(Effect::Read), &[&format!("{start}no tool fits all that it says")]);
+    }
+}
