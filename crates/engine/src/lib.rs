@@ -50,8 +50,8 @@ pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMes
 pub use input::{Deadline, FailureKind, Input, Question, TimerId, UpstreamFailure, Verdict};
 pub use outbox::{Append, Outbox, Released};
 pub use policy::{
-    ArgumentTest, Confirm, Constraints, Decide, Patterns, Policy, Remember, Remembered, Rule, Ruling, Scope,
-    explain,
+    ArgumentTest, Confirm, Constraints, Decide, Patterns, Policy, Remember, Remembered, Rule, RulePart,
+    Ruling, Scope, UnmatchedRule, explain, unmatched_rules,
 };
 pub use questions::{QuestionState, ToolAnswer, ToolQuestion, Wants};
 pub use record::Answered;

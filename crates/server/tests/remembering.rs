@@ -85,6 +85,99 @@ async fn what_holds_in_a_conversation_does_so_after_a_restart_and_nowhere_else()
     assert_eq!(remembered(&server, "ada", &format!("?conversation_id={conversation}")).await.len(), 1);
 }
 
+/// `titles` turns, each with a call that writes this title.
+fn titled(titles: &[&str]) -> Queue {
+    let turn = |title: &&str| {
+        [Script::new().call("calendar_add", json!({"title": title})), Script::new().say("Noted.")]
+    };
+    Queue::new(titles.iter().flat_map(turn).collect::<Vec<_>>())
+}
+
+// R: A2, A3
+#[tokio::test]
+async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
+    let server = TestServer::start_asking(titled(&["tea", "cake", "milk", "soup"])).await;
+    let any = json!({"decision": "approve", "remember": {"scope": "conversation", "arguments": "any"}});
+    let once = json!({"decision": "approve"});
+    let (asked, conversation) = turn(&server, "ada", None, any).await;
+    assert_eq!(asked, 1);
+    let here = Some(conversation.as_str());
+    assert_eq!(turn(&server, "ada", here, once.clone()).await.0, 0, "other arguments of the same tool");
+    assert_eq!(turn(&server, "eve", None, once.clone()).await.0, 1, "another user is asked");
+    assert!(remembered(&server, "eve", "?everywhere=true").await.is_empty());
+
+    assert!(remembered(&server, "ada", "").await.is_empty(), "it does not always hold");
+    let listed = remembered(&server, "ada", "?everywhere=true").await;
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let kept = &listed[0];
+    assert_eq!(
+        (&kept["tool"], &kept["scope"], &kept["decision"], &kept["for_arguments"]),
+        (&json!("calendar.add"), &json!("conversation"), &json!("approve"), &json!("any"))
+    );
+    assert_eq!(kept["conversation_id"], json!(conversation));
+    let question = kept["question"].as_str().unwrap();
+    assert!(question.starts_with(kept["turn_id"].as_str().unwrap()), "{kept}");
+    assert!(kept["at"].as_i64().unwrap() > 0);
+
+    let path = format!("/v1/remembered/{}", kept["number"]);
+    assert_eq!(answered(server.client_of("eve").delete(server.url(&path))).await.0, 404);
+    assert_eq!(answered(server.client().delete(server.url(&path))).await.0, 204);
+    assert_eq!(turn(&server, "ada", here, once).await.0, 1, "taken back");
+}
+
+// R: A2
+#[tokio::test]
+async fn an_answer_holds_for_the_arguments_that_it_names() {
+    let titles = ["tea", "coffee", "tea", "tea at five", "cake"];
+    let server = TestServer::start_asking(titled(&titles)).await;
+    let remember = |what: Value| json!({"decision": "approve", "remember": what});
+    let these = remember(json!({"scope": "always", "arguments": "these"}));
+    assert_eq!(turn(&server, "ada", None, these.clone()).await.0, 1);
+    assert_eq!(turn(&server, "ada", None, these.clone()).await.0, 1, "other arguments");
+    assert_eq!(turn(&server, "ada", None, these.clone()).await.0, 0, "the same");
+    let tests =
+        remember(json!({"scope": "always", "arguments": {"title": {"one_of": ["cake", "tea at five"]}}}));
+    assert_eq!(turn(&server, "ada", None, tests).await.0, 1);
+    assert_eq!(turn(&server, "ada", None, these).await.0, 0, "it passes the test");
+
+    // Oldest first, in pages.
+    let listed = remembered(&server, "ada", "").await;
+    let forms: Vec<&Value> = listed.iter().map(|kept| &kept["for_arguments"]).collect();
+    let test = json!({"title": {"one_of": ["cake", "tea at five"]}});
+    assert_eq!(forms, [&json!("these"), &json!("these"), &test]);
+    let (_, first) = server.get("/v1/remembered?limit=2").await;
+    assert_eq!(first["items"].as_array().unwrap()[..], listed[..2]);
+    let next = first["next"].as_str().unwrap();
+    let (_, rest) = server.get(&format!("/v1/remembered?limit=2&cursor={next}")).await;
+    assert_eq!((&rest["items"], rest.get("next")), (&json!([listed[2]]), None));
+    assert_eq!(server.get("/v1/remembered?cursor=x").await.0, 400);
+}
+
+// R: A2
+#[tokio::test]
+async fn what_is_to_be_remembered_does_not_contradict_itself() {
+    let server = TestServer::start_asking(writing(1)).await;
+    let turn = server.say("Note it").await;
+    let question = server.follow(&turn, 0).await.until("approval_request").await.pop().unwrap();
+    let path = format!("/v1/turns/{turn}/approvals/{}", question.data["approval_id"].as_str().unwrap());
+    for remember in [
+        json!({"scope": "always", "arguments": "any", "constraints": "exact"}),
+        json!({"scope": "always", "arguments": {}}),
+        json!({"scope": "always", "arguments": "some"}),
+        json!({"scope": "for_ever"}),
+        json!("for_ever"),
+    ] {
+        let answer = json!({"decision": "approve", "remember": remember});
+        assert_eq!(server.post(&path, answer.clone()).await.0, 400, "{answer}");
+    }
+    // As earlier releases took it.
+    let answer = json!({"decision": "approve", "remember": {"scope": "always", "constraints": "any"}});
+    assert_eq!(server.post(&path, answer).await.0, 200);
+    server.follow(&turn, 0).await.rest().await;
+    let listed = remembered(&server, "ada", "").await;
+    assert_eq!(listed[0]["for_arguments"], "any", "{listed:?}");
+}
+
 // R: A2, R3
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_named_and_can_be_taken_back() {

@@ -141,7 +141,7 @@ async fn a_command_to_a_turn_of_another_server_names_that_server() {
     assert_eq!(viewer.rest().await.last().unwrap().data["status"], "completed");
 
     // Of a turn that has ended every server knows what became of it.
-    while b.get(&format!("/v1/conversations/{}", of.conversation)).await.1.get("running_turn_id").is_some() {
+    while !b.get(&format!("/v1/conversations/{}", of.conversation)).await.1["running_turn_id"].is_null() {
         tokio::task::yield_now().await;
     }
     assert_eq!(b.post(&path, json!({"decision": "approve"})).await.0, 200);

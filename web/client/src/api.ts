@@ -58,6 +58,11 @@ export interface AgentInfo {
   updated_at?: number | null;
   /** Grows with each change. Absent = it is of the configuration. */
   version?: number | null;
+  /**
+   * What is most likely not meant: rules that fit no tool there is, each with the nearest name. Absent =
+   * nothing.
+   */
+  warnings?: string[];
 }
 
 /** What settings would come to. */
@@ -128,11 +133,7 @@ export interface Approve {
   decision: "approve" | "deny";
   /** Why; a denial's reason is told to the model. */
   reason?: string | null;
-  /**
-   * For how long the answer holds: `call`, `turn`, `conversation` or `always` for these arguments exactly, or
-   * `{scope, constraints}`.
-   */
-  remember?: string | Record<string, unknown> | null;
+  remember?: RememberFor | null;
 }
 
 /** Messages of a branch, oldest first. */
@@ -684,6 +685,11 @@ export interface Listed_AgentInfo {
     updated_at?: number | null;
     /** Grows with each change. Absent = it is of the configuration. */
     version?: number | null;
+    /**
+     * What is most likely not meant: rules that fit no tool there is, each with the nearest name. Absent =
+     * nothing.
+     */
+    warnings?: string[];
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
@@ -874,16 +880,19 @@ export interface Listed_PromptPreview {
 /** Some rows of a list, and where the next ones begin. */
 export interface Listed_RememberedAnswer {
   /** Newest first, unless the list says otherwise. */
-  items: {
-    /** What was said about what: `decision`, `tool`, `fingerprint`, `arguments`, `reason`. */
+  items: (RememberedSays | null & {
+    /**
+     * The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`,
+     * `reason`, `question`.
+     */
     answer: Record<string, unknown>;
-    /** Milliseconds since 1970. */
+    /** When it was given, in milliseconds since 1970. */
     at: number;
     /** Holds in this conversation only; absent = always. */
     conversation_id?: string | null;
     /** By which it is taken back. Never used again. */
     number: number;
-  }[];
+  })[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
 }
@@ -1245,16 +1254,64 @@ export interface QueuedMessages {
   messages: Queued[];
 }
 
+/** For which arguments an answer holds. */
+export type RememberArguments = RememberNamed | Record<string, unknown>;
+
+/** For how long, and for which arguments. */
+export interface RememberChoice {
+  arguments?: RememberArguments | null;
+  /** An older name of the same: `exact`, `any`, or `{"arguments": {…}}` with the tests. */
+  constraints?: Record<string, unknown> | null;
+  /** For how long. */
+  scope: RememberScope;
+}
+
+/**
+ * For how long an answer holds, and for which arguments. It always holds for the tool as it is defined now,
+ * and no other.
+ */
+export type RememberFor = RememberScope | RememberChoice;
+
+/** For which arguments an answer holds, in a word. */
+export type RememberNamed = "these" | "any";
+
+/** For how long an answer holds. */
+export type RememberScope = "call" | "turn" | "conversation" | "always";
+
 /** An answer that is remembered. */
-export interface RememberedAnswer {
-  /** What was said about what: `decision`, `tool`, `fingerprint`, `arguments`, `reason`. */
+export type RememberedAnswer = RememberedSays | null & {
+  /**
+   * The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`,
+   * `reason`, `question`.
+   */
   answer: Record<string, unknown>;
-  /** Milliseconds since 1970. */
+  /** When it was given, in milliseconds since 1970. */
   at: number;
   /** Holds in this conversation only; absent = always. */
   conversation_id?: string | null;
   /** By which it is taken back. Never used again. */
   number: number;
+};
+
+/** What a remembered answer says. */
+export interface RememberedSays {
+  /** `approve` or `deny`. */
+  decision: string;
+  /**
+   * `these`: the same arguments as then and no others. `any`. Otherwise tests by name or JSON pointer, all of
+   * which the arguments have to pass.
+   */
+  for_arguments: Record<string, unknown>;
+  /** The question that was answered so; absent in what earlier releases kept. */
+  question?: string | null;
+  /** Why it was denied. */
+  reason?: string | null;
+  /** `conversation` or `always`. */
+  scope: string;
+  /** Calls of this tool, as it was defined then: if it is defined otherwise, it asks again. */
+  tool: string;
+  /** The turn that asked it. */
+  turn_id?: string | null;
 }
 
 /** An agent in place of the one there is. */
@@ -3127,8 +3184,14 @@ export interface Operations {
     query?: {
       /** Those that hold in this conversation too; absent = only those that always hold. */
       conversation_id?: string;
+      /** `true`: those of every conversation too. */
+      everywhere?: boolean;
+      /** `next` of the page before. */
+      cursor?: string;
+      /** Most rows, 1 to 200. Default 200. */
+      limit?: number;
     };
-    /** All of them */
+    /** A part of the list */
     response: Listed_RememberedAnswer;
   };
   /** Take an answer back: the next such call asks again. */

@@ -2,8 +2,8 @@
 
 use super::words::{Lang, Words};
 use crate::doctor::Area;
-use throughline_tools::process::ControlGroups;
 use throughline_engine::{RulePart, UnmatchedRule};
+use throughline_tools::process::ControlGroups;
 
 impl Words {
     pub(super) fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {

@@ -5,6 +5,7 @@ use super::rule::argument;
 use super::test::{ArgumentTest, Fit};
 use super::{Case, Decision};
 use crate::canonical;
+use crate::id::ApprovalId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use throughline_wire::ToolName;
@@ -94,6 +95,9 @@ pub struct Remembered {
     /// Why it was denied; told to the model each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The question that was answered so; absent in what earlier releases kept, and in events, which name it themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<ApprovalId>,
 }
 
 impl Remembered {
@@ -117,6 +121,7 @@ impl Remembered {
             arguments_hash,
             arguments,
             reason: reason.map(ToOwned::to_owned),
+            question: None,
         })
     }
 

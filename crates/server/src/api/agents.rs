@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 use throughline::Agent;
 use throughline::config::FieldError;
 use throughline::described::{PromptDescription, ToolDescription};
-use throughline_store::catalog::{Document, DocumentKind, Expect, NewDocument, Put, RememberedRow};
+use throughline_store::catalog::{Document, DocumentKind, Expect, NewDocument, Put};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// `/v1/agents` and `/v1/remembered`.
+/// `/v1/agents`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
@@ -35,8 +35,6 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(toggles))
         .routes(routes!(prompt))
         .routes(routes!(tools))
-        .routes(routes!(remembered))
-        .routes(routes!(forget))
 }
 
 /// An agent in short.
@@ -634,68 +632,4 @@ async fn tools(
     let offer = state.app.offer_to(&Some(principal.user), Some(&name), mode, protocol)?;
     let tools = offer.found.iter().map(|found| ToolDescription::new(&found.tool, &found.verdict).into());
     Ok(axum::Json(Listed::whole(tools.collect())))
-}
-
-/// An answer that is remembered.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RememberedAnswer {
-    /// By which it is taken back. Never used again.
-    pub number: u64,
-    /// Holds in this conversation only; absent = always.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<String>,
-    /// Milliseconds since 1970.
-    pub at: i64,
-    /// What was said about what: `decision`, `tool`, `fingerprint`, `arguments`, `reason`.
-    #[schema(value_type = Object)]
-    pub answer: Value,
-}
-
-impl From<RememberedRow> for RememberedAnswer {
-    fn from(row: RememberedRow) -> Self {
-        Self { number: row.number, conversation_id: row.conversation_id, at: row.at, answer: row.answer }
-    }
-}
-
-/// Which answers.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct RememberedQuery {
-    /// Those that hold in this conversation too; absent = only those that always hold.
-    conversation_id: Option<String>,
-}
-
-/// List answers that are remembered, oldest first.
-#[utoipa::path(get, path = "/v1/remembered", tag = "agents", params(RememberedQuery), responses(
-    (status = 200, description = "All of them", body = Listed<RememberedAnswer>),
-))]
-async fn remembered(
-    State(state): State<AppState>,
-    principal: Principal,
-    Query(query): Query<RememberedQuery>,
-) -> Result<axum::Json<Listed<RememberedAnswer>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let rows = state.catalog.remembered(&principal.user, query.conversation_id.as_deref()).await?;
-    Ok(axum::Json(Listed::whole(rows.into_iter().map(RememberedAnswer::from).collect())))
-}
-
-/// Take an answer back: the next such call asks again.
-#[utoipa::path(delete, path = "/v1/remembered/{number}", tag = "agents",
-    params(("number" = u64, Path, description = "Which answer")), responses(
-    (status = 204, description = "It is forgotten"),
-    (status = 404, description = "There is none", body = ErrorBody),
-))]
-async fn forget(
-    State(state): State<AppState>,
-    principal: Principal,
-    Path(number): Path<u64>,
-) -> Result<StatusCode, ApiError> {
-    principal.need(Scope::Chat)?;
-    let forgotten = state.catalog.forget_remembered(&principal.user, number).await;
-    state.app.always_changed(Some(&principal.user));
-    match forgotten? {
-        Some(_) => Ok(StatusCode::NO_CONTENT),
-        None => Err(ApiError::not_found("remembered answer", &number.to_string())),
-    }
 }

@@ -10,7 +10,10 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline::{Answer, Constraints, Decided, Decision, Event, EventKind, Remember, Scope, TurnControl};
+use std::collections::BTreeMap;
+use throughline::{
+    Answer, ArgumentTest, Constraints, Decided, Decision, Event, EventKind, Remember, Scope, TurnControl,
+};
 use throughline_engine::{ApprovalId, TurnId};
 use throughline_store::Log;
 use utoipa::ToSchema;
@@ -42,21 +45,101 @@ pub struct Approve {
     /// Hash of the arguments that were looked at, from the question: if they are others by now, the answer is refused.
     #[serde(default)]
     pub arguments_hash: Option<String>,
-    /// For how long the answer holds: `call`, `turn`, `conversation` or `always` for these arguments exactly, or
-    /// `{scope, constraints}`.
+    /// For how long the answer holds, and for which arguments of the tool. Absent = for this call.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub remember: Option<RememberFor>,
 }
 
-/// For how long an answer holds, and for which arguments.
-#[derive(Clone, Debug, Deserialize)]
+/// For how long an answer holds, and for which arguments. It always holds for the tool as it is defined now, and no other.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum RememberFor {
-    /// `call`, `turn`, `conversation` or `always`, for these arguments exactly.
-    Scope(Scope),
-    /// The same with constraints.
-    Constrained(Remember),
+    /// For these arguments exactly.
+    Scope(RememberScope),
+    /// For these or others.
+    Chosen(RememberChoice),
+}
+
+/// For how long an answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RememberScope {
+    /// For this call; nothing is kept.
+    Call,
+    /// For later calls of the turn.
+    Turn,
+    /// For later turns of the conversation as well.
+    Conversation,
+    /// In every conversation.
+    Always,
+}
+
+/// For how long, and for which arguments.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RememberChoice {
+    /// For how long.
+    pub scope: RememberScope,
+    /// For which arguments. Absent = `these`.
+    #[serde(default)]
+    pub arguments: Option<RememberArguments>,
+    /// An older name of the same: `exact`, `any`, or `{"arguments": {…}}` with the tests.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub constraints: Option<Constraints>,
+}
+
+/// For which arguments an answer holds.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum RememberArguments {
+    /// In a word.
+    Named(RememberNamed),
+    /// Those that pass all of these tests, by name or JSON pointer; others are not looked at.
+    #[schema(value_type = Object)]
+    Tests(BTreeMap<String, ArgumentTest>),
+}
+
+/// For which arguments an answer holds, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RememberNamed {
+    /// Exactly those that were asked about.
+    These,
+    /// Any: the answer is about the tool.
+    Any,
+}
+
+impl RememberFor {
+    /// # Errors
+    /// 400: both names of the arguments are given.
+    fn into_remember(self) -> Result<Remember, ApiError> {
+        let RememberChoice { scope, arguments, constraints } = match self {
+            RememberFor::Scope(scope) => RememberChoice { scope, arguments: None, constraints: None },
+            RememberFor::Chosen(choice) => choice,
+        };
+        let constraints = match (arguments, constraints) {
+            (Some(_), Some(_)) => {
+                let message = "`arguments` and `constraints` are two names of one thing; give one of them";
+                return Err(ApiError::bad_request("contradiction", message).param("remember.constraints"));
+            }
+            (None, constraints) => constraints.unwrap_or_default(),
+            (Some(RememberArguments::Named(RememberNamed::These)), None) => Constraints::Exact,
+            (Some(RememberArguments::Named(RememberNamed::Any)), None) => Constraints::Any,
+            (Some(RememberArguments::Tests(tests)), None) if tests.is_empty() => {
+                let message = "no test is given: `\"any\"` says that the answer holds for all arguments";
+                return Err(ApiError::bad_request("invalid_value", message).param("remember.arguments"));
+            }
+            (Some(RememberArguments::Tests(tests)), None) => Constraints::Arguments(tests),
+        };
+        let scope = match scope {
+            RememberScope::Call => Scope::Call,
+            RememberScope::Turn => Scope::Turn,
+            RememberScope::Conversation => Scope::Conversation,
+            RememberScope::Always => Scope::Always,
+        };
+        Ok(Remember { scope, constraints })
+    }
 }
 
 /// What became of an answer.
@@ -107,7 +190,7 @@ pub async fn decide(
     answer: Approve,
     by: &str,
 ) -> Result<Decided, ApiError> {
-    let answer = answer.into_answer();
+    let answer = answer.into_answer()?;
     let decided = match standing {
         Standing::Running(control) => control.decide_as(question.clone(), answer.clone(), by).await,
         Standing::Ended(_) => Decided::TurnIsOver,
@@ -120,15 +203,15 @@ pub async fn decide(
 
 impl Approve {
     /// As the library takes it.
-    pub fn into_answer(self) -> Answer {
+    ///
+    /// # Errors
+    /// 400: what is to be remembered contradicts itself.
+    pub fn into_answer(self) -> Result<Answer, ApiError> {
         let mut answer = Answer::plain(self.decision, self.reason);
         answer.arguments = self.arguments;
         answer.arguments_hash = self.arguments_hash;
-        answer.remember = self.remember.map(|remember| match remember {
-            RememberFor::Scope(scope) => Remember { scope, constraints: Constraints::Exact },
-            RememberFor::Constrained(remember) => remember,
-        });
-        answer
+        answer.remember = self.remember.map(RememberFor::into_remember).transpose()?;
+        Ok(answer)
     }
 }
 

@@ -190,6 +190,9 @@ pub trait Catalog: Send + Sync {
         conversation_id: Option<&str>,
     ) -> Result<Vec<RememberedRow>, StoreError>;
 
+    /// All answers of the user that are remembered, those of every conversation too, in order of their numbers.
+    async fn remembered_everywhere(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError>;
+
     /// Remembers an answer. `None`: there is no such conversation.
     async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError>;
 

@@ -70,6 +70,7 @@ impl Kept {
             arguments_hash: None,
             arguments,
             reason: None,
+            question: None,
         }
     }
 

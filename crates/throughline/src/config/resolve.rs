@@ -412,7 +412,7 @@ impl Layers<'_> {
                     Start::AfterStream => StartRule::AfterStream,
                 },
             },
-            policy: rules(file, &section.policy)?,
+            policy: rules(self.file, &section.policy)?,
             guard: section.guard,
             steering: section.steering,
             on_interrupted: section.on_interrupted,

@@ -445,7 +445,9 @@ impl Driver {
 // R: A2
 fn answers_to_keep(events: &[Event]) -> impl Iterator<Item = Remembered> + '_ {
     events.iter().filter_map(|event| match &event.kind {
-        EventKind::ApprovalResolved { remembered: Some(answer), .. } => Some((**answer).clone()),
+        EventKind::ApprovalResolved { remembered: Some(answer), approval_id, .. } => {
+            Some(Remembered { question: Some(approval_id.clone()), ..(**answer).clone() })
+        }
         _ => None,
     })
 }

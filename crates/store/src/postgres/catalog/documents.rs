@@ -125,6 +125,11 @@ pub(super) async fn remembered(
     each(&rows, answer)
 }
 
+pub(super) async fn remembered_everywhere(db: Db<'_>, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
+    let rows = sqlx::query("SELECT * FROM remembered WHERE user_id = $1 ORDER BY number");
+    each(&rows.bind(sought(user)).fetch_all(db).await?, answer)
+}
+
 pub(super) async fn remember(
     db: Db<'_>,
     limits: &CatalogLimits,

@@ -265,6 +265,10 @@ impl Catalog for PostgresStore {
         documents::remembered(&mut *self.reading().await?, user, conversation_id).await
     }
 
+    async fn remembered_everywhere(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
+        documents::remembered_everywhere(&mut *self.reading().await?, user).await
+    }
+
     async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError> {
         let mut db = self.writing(Power, user).await?;
         let done = documents::remember(&mut db, &self.catalog_limits(), user, &answer).await?;

@@ -111,6 +111,11 @@ pub(super) fn remembered(
     Ok(query.query_map(params![user, conversation_id], answer)?.collect::<Result<_, _>>()?)
 }
 
+pub(super) fn remembered_everywhere(db: &Connection, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
+    let mut query = db.prepare_cached("SELECT * FROM remembered WHERE user_id = ?1 ORDER BY number")?;
+    Ok(query.query_map([user], answer)?.collect::<Result<_, _>>()?)
+}
+
 pub(super) fn remember(
     db: &Connection,
     limits: &CatalogLimits,

@@ -247,6 +247,11 @@ impl Catalog for SqliteStore {
         self.read(move |db| documents::remembered(db, &user, conversation_id.as_deref())).await
     }
 
+    async fn remembered_everywhere(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
+        let user = user.to_owned();
+        self.read(move |db| documents::remembered_everywhere(db, &user)).await
+    }
+
     async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
         self.write(Power, move |db| documents::remember(db, &limits, &user, &answer)).await
