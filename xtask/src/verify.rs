@@ -4,6 +4,7 @@ mod api;
 mod chaos;
 pub mod clients;
 mod ledger;
+mod load;
 mod serving;
 mod viewers;
 mod websocket;
@@ -38,6 +39,9 @@ Usage: cargo xtask verify [--only NAME,…]
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
+  load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
+               hour of mixed load with a level resident set. THROUGHLINE_LOAD_TURNS, _LONG (long turns), _MINUTES make it
+               smaller, _PROGRAM names the command that is measured (else a release build)
   websocket    Autobahn's WebSocket cases 1 to 7      (skipped where there is no Python 2.7)
   clients      twenty clients of the OpenAI surface, unmodified and pinned: every cell of the matrix works or is theirs, by
                docs/openai-clients.md, which it writes (skipped where npm, pip or a registry is missing)
@@ -67,7 +71,7 @@ struct Proof {
     run: fn() -> Result<Proved>,
 }
 
-const PROOFS: [Proof; 14] = [
+const PROOFS: [Proof; 15] = [
     Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -141,6 +145,13 @@ const PROOFS: [Proof; 14] = [
                never read take less than 0.5 MB each and are cut in time, others wait at most 1.2 times as long",
         command: "cargo xtask verify --only viewers",
         run: viewers::viewers,
+    },
+    Proof {
+        name: "load",
+        what: "100,000 turns made by import: any search at most 200 ms to its first page, p99 of others at most 10 ms later \
+               while 50 searches run and are abandoned, the resident set level in an hour of mixed load",
+        command: "cargo xtask verify --only load",
+        run: load::load,
     },
     Proof {
         name: "websocket",

@@ -196,6 +196,9 @@ impl From<StoreError> for ApiError {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "over_limit", message).param(limit)
             }
             StoreError::Full { .. } => no_room(message),
+            StoreError::Busy { limit, .. } => Self::unavailable("busy", message, 1)
+                .param(limit)
+                .remedy("ask again a little later, for something longer or in less"),
             error => {
                 tracing::error!(%error, "the store failed");
                 store_unavailable()

@@ -1,5 +1,6 @@
 //! What every handler is given.
 
+use crate::api::health::Readiness;
 use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::kept_media::KeptMedia;
@@ -41,6 +42,8 @@ pub struct Parts {
     pub telemetry: Arc<Telemetry>,
     /// What the store says of itself, for the metrics.
     pub figures: Option<Figures>,
+    /// Whether the store can be read and written.
+    pub readiness: Arc<Readiness>,
     /// How upstreams are connected; `None` = they are not, here.
     pub connections: Option<Connections>,
 }
@@ -76,6 +79,7 @@ impl AppState {
             page_address,
             telemetry,
             figures,
+            readiness: Arc::default(),
             connections,
         }))
     }

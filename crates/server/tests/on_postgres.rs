@@ -130,3 +130,28 @@ async fn chat_clients_and_keys_of_requests_find_what_they_find_elsewhere() {
     let path = format!("/v1/turns/{}", first.1["turn_id"].as_str().unwrap());
     assert_eq!(answered(server.client_of("eve").get(server.url(&path))).await.0, 404);
 }
+
+// R: S4, R2
+#[tokio::test]
+async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    let (_, database) = url.rsplit_once('/').unwrap();
+    let limits = ServerLimits::default();
+    let server = TestServer::start_in(Some(url.clone()), Queue::new([]), |builder| builder, limits).await;
+    let held = cluster.hold(database, "LOCK TABLE tl.said IN ACCESS EXCLUSIVE MODE");
+    let waiting =
+        || cluster.sql(database, "SELECT count(*) FROM pg_locks WHERE NOT granted AND database <> 0");
+    let asking = tokio::spawn(server.client().get(server.url("/v1/search?q=anything")).send());
+    while waiting() == "0" {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.get("/v1/conversations").await.0, 200);
+    asking.abort();
+    while waiting() != "0" {
+        tokio::task::yield_now().await;
+    }
+    assert!(cluster.log().contains("canceling statement due to user request"), "{}", cluster.log());
+    drop(held);
+    assert_eq!(server.get("/v1/search?q=anything").await, (200, json!({"items": []})));
+}

@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{PATIENCE, TestServer, saying};
+use support::{PATIENCE, TestServer, answered, saying};
 use throughline::TurnRequest;
 use throughline_server::hub::NewTurn;
 use throughline_server::upkeep::{BACKUP_AFTER, LOOK_EVERY, Upkeep};
@@ -140,5 +140,10 @@ async fn without_room_nothing_begins_and_readiness_says_why() {
         assert_eq!((status, &refused["error"]["code"]), (507, &json!("no_room")), "{path}");
         assert!(refused["error"]["remedy"].as_str().unwrap().contains("make room"), "{refused}");
     }
+    // The reserve is for turns that run.
+    let upload = server.client().post(server.url("/v1/files")).header("content-type", "text/plain");
+    let (status, refused) = answered(upload.body("a file")).await;
+    assert_eq!((status, &refused["error"]["code"]), (507, &json!("no_room")), "{refused}");
+    assert_eq!(server.get("/v1/files").await.1["items"], json!([]), "nothing of it is kept");
     assert!(server.upstream.requests().is_empty());
 }

@@ -28,6 +28,14 @@ pub enum StoreError {
         /// Its value.
         max: u64,
     },
+    /// Too much of it is asked for at the same time, or it takes too long. The same may be answered a little later.
+    #[error("over the limit {limit} of {max}")]
+    Busy {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+    },
     /// There is no room on the disk. What is stored can be read.
     #[error("the disk is full: {why}")]
     Full {

@@ -248,6 +248,12 @@ pub trait Log: Send + Sync {
         Ok(())
     }
 
+    /// Reads something and writes something, to find out whether both go: an error, or an answer that does not come, says
+    /// that they do not. Waits for no disk.
+    async fn probe(&self) -> Result<(), LogError> {
+        self.takes_new_turns()
+    }
+
     /// Turns that have been claimed and have not ended, in order of their ids.
     async fn open_turns(&self) -> Result<Vec<String>, LogError>;
 

@@ -45,4 +45,6 @@ pub struct Figures {
     pub turns: usize,
     /// What their viewers can read from memory, in bytes.
     pub ring_bytes: usize,
+    /// Searches that were interrupted because nobody waited for them any more, or for too long.
+    pub searches_abandoned: u64,
 }

@@ -341,3 +341,75 @@ async fn what_a_crash_of_both_takes_is_never_power_and_a_viewer_ahead_is_told() 
     store.append(TURN, claim.epoch, one(delta(claim.last_seq + 1))).await.unwrap();
     store.close().await;
 }
+
+/// Searches are given what cannot be read for as long as this is there.
+async fn locked(url: &str) -> sqlx::PgConnection {
+    use sqlx::Connection;
+    let mut db = sqlx::PgConnection::connect(url).await.unwrap();
+    for sql in ["BEGIN", "LOCK TABLE tl.said IN ACCESS EXCLUSIVE MODE"] {
+        sqlx::query(sql).execute(&mut db).await.unwrap();
+    }
+    db
+}
+
+/// Statements that wait for that lock.
+async fn waiting(db: &mut sqlx::PgConnection) -> i64 {
+    let query = sqlx::query_scalar("SELECT count(*) FROM pg_locks WHERE NOT granted");
+    query.fetch_one(db).await.unwrap()
+}
+
+// R: S4
+#[tokio::test]
+async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() {
+    use throughline_store::Catalog;
+    use throughline_store::catalog::{CatalogLimits, PageRequest};
+
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    let catalog = CatalogLimits { search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
+    let settings = PostgresSettings { catalog, ..PostgresSettings::default() };
+    let store = PostgresStore::open(&url, settings).await.unwrap();
+    let page = PageRequest::first();
+    let mut lock = locked(&url).await;
+    let search = tokio::spawn({
+        let (store, page) = (store.clone(), page.clone());
+        async move { store.search("ann", "anything", &page).await }
+    });
+    while waiting(&mut lock).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Others go on meanwhile.
+    assert_eq!(store.turn("ann", "t").await, Ok(None));
+    search.abort();
+    assert!(search.await.unwrap_err().is_cancelled());
+    while waiting(&mut lock).await > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.figures().searches_abandoned, 1);
+    drop(lock);
+    assert_eq!(store.search("ann", "anything", &page).await.map(|page| page.items), Ok(Vec::new()));
+    store.close().await;
+}
+
+// R: R2 `search_wait_ms_max`, `searches_waiting_max`
+#[tokio::test]
+async fn a_search_that_takes_too_long_ends_and_so_many_wait() {
+    use throughline_store::catalog::{CatalogLimits, PageRequest};
+    use throughline_store::{Catalog, StoreError};
+
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    let catalog =
+        CatalogLimits { search_wait_ms_max: 500, searches_waiting_max: 0, ..CatalogLimits::default() };
+    let settings = PostgresSettings { catalog, ..PostgresSettings::default() };
+    let store = PostgresStore::open(&url, settings).await.unwrap();
+    let page = PageRequest::first();
+    let lock = locked(&url).await;
+    let (first, second) =
+        tokio::join!(store.search("ann", "anything", &page), store.search("ann", "else", &page));
+    assert_eq!(first, Err(StoreError::Busy { limit: "search_wait_ms_max", max: 500 }));
+    assert_eq!(second, Err(StoreError::Busy { limit: "searches_waiting_max", max: 0 }));
+    drop(lock);
+    assert!(store.search("ann", "anything", &page).await.is_ok());
+    store.close().await;
+}

@@ -109,9 +109,25 @@ export interface AgentSettings {
   tool_call?: ToolCallSettings;
 }
 
+/** An answer. */
+export interface AnswerToLink {
+  /** `approve` or `deny`. */
+  decision: string;
+  /** What stands behind `#`. */
+  link: string;
+  /** Why; a denial's reason is told to the model. */
+  reason?: string | null;
+}
+
 /** What became of an answer. */
 export interface Answered {
   /** `resolved`: it is in the log. `queued`: the question has not been asked yet and will be answered so. */
+  status: string;
+}
+
+/** What became of it. */
+export interface AnsweredLink {
+  /** `resolved`: it is in the log. */
   status: string;
 }
 
@@ -661,6 +677,20 @@ export interface LeftOutInfo {
   why: string;
 }
 
+/** Whether a call may run. */
+export interface LinkedQuestion {
+  /** What it would run with, whole, as JSON text with nothing in it that cannot be seen. */
+  arguments: string;
+  /** In words, with nothing in them that cannot be seen. */
+  question: string;
+}
+
+/** What a link asks. */
+export interface LinkedQuestions {
+  /** One for each call. */
+  questions: LinkedQuestion[];
+}
+
 /** Some rows of a list, and where the next ones begin. */
 export interface Listed_AgentInfo {
   /** Newest first, unless the list says otherwise. */
@@ -693,6 +723,12 @@ export interface Listed_AgentInfo {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -728,6 +764,12 @@ export interface Listed_CallInfo {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -753,6 +795,12 @@ export interface Listed_Conversation {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -774,6 +822,12 @@ export interface Listed_FileInfo {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -795,6 +849,12 @@ export interface Listed_Found {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -826,6 +886,12 @@ export interface Listed_KnownUpstream {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -848,6 +914,12 @@ export interface Listed_OpenTurnInfo {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -875,6 +947,12 @@ export interface Listed_PromptPreview {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -895,6 +973,12 @@ export interface Listed_RememberedAnswer {
   })[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -930,6 +1014,12 @@ export interface Listed_ToolInfo {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** Some rows of a list, and where the next ones begin. */
@@ -961,6 +1051,12 @@ export interface Listed_UpstreamInfo {
   }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
+  /**
+   * Not everything that comes before `next` could be looked at in the time that a search may take, or
+   * something just
+   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   */
+  partial?: boolean;
 }
 
 /** The one message of a turn: the fold of its events. */
@@ -1236,6 +1332,12 @@ export interface PromptPreview {
   tools_text: string;
   /** `tools("…")` of the prompt that mean nothing. */
   unmatched: string[];
+}
+
+/** A link that a chat shows beside a question. */
+export interface QuestionLink {
+  /** What stands behind `#`. */
+  link: string;
 }
 
 /** A message that waits. */
@@ -2676,7 +2778,10 @@ export interface Operations {
     /** The text format, version 0.0.4 */
     response: string;
   };
-  /** Whether the server takes new turns. */
+  /**
+   * Whether the server takes new turns: something is read from the store and something written, at most once
+   * a second.
+   */
   "GET /readyz": {
     /** It does */
     response: Health;
@@ -3178,6 +3283,21 @@ export interface Operations {
     };
     /** One for each way */
     response: Listed_PromptPreview;
+  };
+  /** Look at what the link beside a question in a chat asks. Needs no key. */
+  "POST /v1/question-links": {
+    body: QuestionLink;
+    /** It is open */
+    response: LinkedQuestions;
+  };
+  /**
+   * Answer what the link beside a question in a chat asks, once. The chat goes on with its next message.
+   * Needs no key.
+   */
+  "POST /v1/question-links/answer": {
+    body: AnswerToLink;
+    /** It is the answer */
+    response: AnsweredLink;
   };
   /** List answers that are remembered, oldest first. */
   "GET /v1/remembered": {

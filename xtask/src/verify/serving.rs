@@ -64,6 +64,11 @@ impl Serving {
         Ok(serving)
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Reads address and key from what it says when it is ready.
     fn greet(&mut self, folder: &Path) -> Result<()> {
         let mut line = String::new();

@@ -256,6 +256,7 @@ async fn created(state: &AppState, principal: &Principal, id: &str) -> Result<Re
 #[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ListQuery), responses(
     (status = 200, description = "A part of the list", body = Listed<Conversation>),
     (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 503, description = "With `q`: too many searches wait; ask again", body = ErrorBody),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -272,6 +273,7 @@ async fn list(
 #[utoipa::path(get, path = "/v1/search", tag = "conversations", params(SearchQuery), responses(
     (status = 200, description = "Places with what stands around them, newest first", body = Listed<Found>),
     (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 503, description = "Too many searches wait; ask again", body = ErrorBody),
 ))]
 async fn search(
     State(state): State<AppState>,

@@ -104,6 +104,7 @@ pub struct UploadForm {
     (status = 400, description = "There is no file in it", body = ErrorBody),
     (status = 413, description = "It is too large, or all files together are", body = ErrorBody),
     (status = 415, description = "It is not what it is said to be", body = ErrorBody),
+    (status = 507, description = "There is no room on the disk", body = ErrorBody),
 ))]
 async fn upload(
     State(state): State<AppState>,
@@ -155,6 +156,8 @@ async fn keep(
     pieces: impl Stream<Item = Result<Bytes, ApiError>>,
 ) -> Result<FileRow, ApiError> {
     let declared = declared.filter(|declared| declared != OCTETS);
+    // As a new turn: what is kept in reserve is for those that run.
+    state.log.takes_new_turns()?;
     let mut kind = Kind::default();
     let mut blob = state.blobs.begin().await.map_err(refused)?;
     let mut pieces = std::pin::pin!(pieces);
@@ -162,6 +165,8 @@ async fn keep(
         let piece = piece?;
         kind.absorb(&piece);
         blob.write(&piece).await.map_err(refused)?;
+        // It may itself be what takes the room.
+        state.log.takes_new_turns()?;
     }
     let media_type = kind.decide(declared.as_deref()).map_err(|found| {
         let declared = declared.unwrap_or_default();

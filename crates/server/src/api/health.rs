@@ -7,10 +7,44 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
+use std::time::Duration;
 use throughline_store::LogError;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// A store that takes longer to read and write a row is none that turns can count on.
+const PROBE_MS_MAX: Duration = Duration::from_millis(1_000);
+/// How long an answer holds: whoever asks more often asks nothing of the store.
+const ANSWER_MS: Duration = Duration::from_millis(1_000);
+
+/// What the store was like when it was asked last.
+#[derive(Debug, Default)]
+pub struct Readiness(Mutex<Option<(Instant, Result<(), LogError>)>>);
+
+impl Readiness {
+    /// Those who ask at the same time share one answer.
+    async fn ask<F>(&self, probe: impl FnOnce() -> F) -> Result<(), LogError>
+    where
+        F: Future<Output = Result<(), LogError>>,
+    {
+        let mut last = self.0.lock().await;
+        if let Some((at, answer)) = &*last
+            && at.elapsed() < ANSWER_MS
+        {
+            return answer.clone();
+        }
+        let answer = tokio::time::timeout(PROBE_MS_MAX, probe()).await;
+        let answer = answer.unwrap_or_else(|_| Err(LogError::Store { why: "it does not answer".into() }));
+        if let Err(error) = &answer {
+            tracing::warn!(%error, "the store is not ready");
+        }
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
@@ -32,7 +66,7 @@ async fn healthz() -> axum::Json<Health> {
     axum::Json(Health { status: "ok", why: None })
 }
 
-/// Whether the server takes new turns.
+/// Whether the server takes new turns: something is read from the store and something written, at most once a second.
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()), responses(
     (status = 200, description = "It does", body = Health),
     (status = 503, description = "No more", body = Health),
@@ -40,16 +74,47 @@ async fn healthz() -> axum::Json<Health> {
 async fn readyz(State(state): State<AppState>, connection: Option<Extension<Connection>>) -> Response {
     // Nothing is answered before the turns of the last start run again, so there is no state for that.
     let draining = connection.is_some_and(|Extension(connection)| connection.is_draining());
-    let (status, why) = match (draining, state.log.takes_new_turns()) {
-        (true, _) => ("draining", None),
-        (false, Ok(())) => ("ok", None),
-        (false, Err(LogError::NoRoom { why })) => ("no_room", Some(why)),
-        // What it says may name files: it is for the log, and this is for everybody.
-        (false, Err(_)) => ("store_unavailable", None),
+    let (status, why) = if draining {
+        ("draining", None)
+    } else {
+        match state.readiness.ask(|| state.log.probe()).await {
+            Ok(()) => ("ok", None),
+            Err(LogError::NoRoom { why }) => ("no_room", Some(why)),
+            // What it says may name files: it is for the log, and this is for everybody.
+            Err(_) => ("store_unavailable", None),
+        }
     };
     let code = match status {
         "ok" => StatusCode::OK,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     (code, axum::Json(Health { status, why })).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::future::{pending, ready};
+
+    // R: O2
+    #[tokio::test(start_paused = true)]
+    async fn the_store_is_asked_once_a_second_and_answers_within_one() {
+        let (readiness, asked) = (Readiness::default(), Cell::new(0));
+        let probe = |answer: Result<(), LogError>| {
+            asked.set(asked.get() + 1);
+            ready(answer)
+        };
+        let full = || Err(LogError::NoRoom { why: "the disk is full".into() });
+        assert_eq!(readiness.ask(|| probe(Ok(()))).await, Ok(()));
+        tokio::time::advance(ANSWER_MS - Duration::from_millis(1)).await;
+        assert_eq!((readiness.ask(|| probe(full())).await, asked.get()), (Ok(()), 1), "it still holds");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!((readiness.ask(|| probe(full())).await, asked.get()), (full(), 2));
+        tokio::time::advance(ANSWER_MS).await;
+        // A store that hangs is none, and neither does it make others wait for long.
+        let before = Instant::now();
+        assert!(matches!(readiness.ask(pending).await, Err(LogError::Store { .. })));
+        assert_eq!(before.elapsed(), PROBE_MS_MAX);
+    }
 }

@@ -40,16 +40,20 @@ pub struct Listed<T> {
     /// `cursor` of the next page; absent = there is nothing more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Not everything that comes before `next` could be looked at in the time that a search may take, or something just
+    /// said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 impl<T> Listed<T> {
     /// The rows of a page in their public form.
     pub fn of<R>(page: Page<R>, public: impl FnMut(R) -> T) -> Self {
-        Self { items: page.items.into_iter().map(public).collect(), next: page.next }
+        Self { items: page.items.into_iter().map(public).collect(), next: page.next, partial: page.partial }
     }
 
     /// A list that is always whole.
     pub fn whole(items: Vec<T>) -> Self {
-        Self { items, next: None }
+        Self { items, next: None, partial: false }
     }
 }

@@ -146,7 +146,11 @@ async fn remembered(
     let has_more = rows.len() > page.limit as usize;
     rows.truncate(page.limit as usize);
     let next = rows.last().filter(|_| has_more).map(|last| last.number.to_string());
-    Ok(axum::Json(Listed { items: rows.into_iter().map(RememberedAnswer::from).collect(), next }))
+    Ok(axum::Json(Listed {
+        items: rows.into_iter().map(RememberedAnswer::from).collect(),
+        next,
+        partial: false,
+    }))
 }
 
 /// Take an answer back: the next such call asks again.

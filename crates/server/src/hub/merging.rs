@@ -5,24 +5,40 @@ use crate::viewer::merge_deltas;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::TurnId;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
 
 /// How long after its end a turn is merged, if it is at all. Whoever looked at it is at its end by then: a cursor in the middle
 /// of what was merged gets a snapshot instead of events.
 pub const MERGE_AFTER: Duration = Duration::from_secs(60);
 
+/// Turns that wait to be merged, in the order of their ends.
+pub(super) type ToMerge = UnboundedSender<(Instant, TurnId)>;
+
 impl Hub {
     /// Merges a turn in a while. If the server stops before, the turn stays as it is, which is as good.
     pub(super) fn merge_later(&self, turn: TurnId) {
         let Some(after) = self.0.merge_after else { return };
-        let hub = self.clone();
+        // One task for all: what waits is a name and a time, and a busy minute of turns is not merged all at once.
+        let queue = self.0.to_merge.get_or_init(|| self.begin_merging());
+        // Whoever took it has stopped with the server.
+        let _ = queue.send((Instant::now() + after, turn));
+    }
+
+    fn begin_merging(&self) -> ToMerge {
+        let (queue, mut turns) = unbounded_channel::<(Instant, TurnId)>();
+        let (log, stopped) = (self.0.log.clone(), self.0.handed_over.clone());
         tokio::spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(after) => {}
-                () = hub.0.handed_over.cancelled() => return,
-            }
-            if let Err(error) = hub.0.log.compact(turn.as_str(), Arc::new(merge_deltas)).await {
-                tracing::warn!(%error, turn_id = turn.as_str(), "the deltas of a turn are not merged");
+            while let Some((at, turn)) = turns.recv().await {
+                tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = stopped.cancelled() => return,
+                }
+                if let Err(error) = log.compact(turn.as_str(), Arc::new(merge_deltas)).await {
+                    tracing::warn!(%error, turn_id = turn.as_str(), "the deltas of a turn are not merged");
+                }
             }
         });
+        queue
     }
 }

@@ -57,6 +57,7 @@ struct Inner {
     telemetry: Measured,
     /// How long after its end the deltas of a turn are merged; `None` = never.
     merge_after: Option<Duration>,
+    to_merge: OnceLock<merging::ToMerge>,
     /// Turns that were open when the server started are running again, or have been ended truthfully.
     ready: AtomicBool,
     /// No turn is started any more.
@@ -97,6 +98,7 @@ impl Hub {
             catalog,
             limits,
             merge_after,
+            to_merge: OnceLock::new(),
             turns: Mutex::default(),
             seats: Seats::default(),
             ready: AtomicBool::new(false),

@@ -3,13 +3,16 @@
 
 use super::media::put_away;
 use super::{LineError, Portable, Renaming, mint};
+use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use throughline::MediaStore;
 use throughline_store::catalog::Catalog;
-use throughline_store::{Batch, Durability, Log, LogError, Record, STREAM_END, StoreError};
+use throughline_store::{Batch, Durability, Log, LogError, Record, StoreError};
 
 /// Records appended at once.
 const RECORDS_AT_ONCE: usize = 1_000;
+/// Turns whose logs are written at the same time.
+const TURNS_AT_ONCE: usize = 64;
 
 /// Where a conversation goes.
 #[derive(Clone, Copy)]
@@ -53,21 +56,28 @@ pub async fn take_in(
     let logs: Vec<(String, Vec<Value>)> =
         portable.turns.iter().map(|turn| (turn.id.clone(), turn.events.clone())).collect();
     let rows = portable.into_rows(user, now)?;
-    for (turn, events) in logs {
-        let claim = log.claim(&turn).await?;
-        for events in events.chunks(RECORDS_AT_ONCE) {
-            let records: Vec<Record> = events.iter().map(record).collect();
-            log.append(&turn, claim.epoch, Batch::from(records)).await?;
-        }
+    // Many at once share the commits of the store.
+    let writing = logs.into_iter().map(|(turn, events)| async move { write(log, &turn, &events).await });
+    let mut written = stream::iter(writing).buffer_unordered(TURNS_AT_ONCE);
+    while let Some(done) = written.next().await {
+        done?;
     }
     catalog.import(user, rows).await?;
     Ok(id)
 }
 
+async fn write(log: &dyn Log, turn: &str, events: &[Value]) -> Result<(), LogError> {
+    let claim = log.begin(turn).await?;
+    for events in events.chunks(RECORDS_AT_ONCE) {
+        let records: Vec<Record> = events.iter().map(record).collect();
+        log.append(turn, claim.epoch, Batch::from(records)).await?;
+    }
+    Ok(())
+}
+
 fn record(event: &Value) -> Record {
     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();
-    // The last record of a turn makes those before it durable as well.
-    let durability = if kind == STREAM_END { Durability::Power } else { Durability::Process };
-    Record::new(seq, kind, durability, event.to_string())
+    // The rows that name the turns are written after all of this, and make what was written before them durable as well.
+    Record::new(seq, kind, Durability::Process, event.to_string())
 }

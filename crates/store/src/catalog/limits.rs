@@ -27,6 +27,13 @@ pub struct CatalogLimits {
     pub raw_turn_bytes_max: u64,
     /// What is looked for, in characters. Default 1,000.
     pub search_chars_max: usize,
+    /// How long a search looks before it gives what it has and says that this is not all, in milliseconds. Default 150:
+    /// whoever types sees something of it at once, and the next page goes on from there.
+    pub search_ms_max: u64,
+    /// How long a request waits for a search in all, in milliseconds. Default 5,000: longer than all that may be before it.
+    pub search_wait_ms_max: u64,
+    /// Searches that wait for the one that is under way. Default 16: each takes at most `search_ms_max`.
+    pub searches_waiting_max: usize,
 }
 
 impl Default for CatalogLimits {
@@ -42,6 +49,9 @@ impl Default for CatalogLimits {
             raw_attempt_bytes_max: 16 << 20,
             raw_turn_bytes_max: 64 << 20,
             search_chars_max: 1_000,
+            search_ms_max: 150,
+            search_wait_ms_max: 5_000,
+            searches_waiting_max: 16,
         }
     }
 }

@@ -107,7 +107,11 @@ pub trait Catalog: Send + Sync {
     ) -> Result<Page<ConversationSummary>, StoreError>;
 
     /// Where a text stands in titles, inputs and answers, whatever its case, newest first. `%`, `_` and the like mean
-    /// themselves. Nothing is found for a text of blanks only.
+    /// themselves. Nothing is found for a text of blanks only. What cannot be looked through in time is for the next page,
+    /// and the page says that it is [partial](Page::partial).
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`]: too many searches wait, or this one has waited too long.
     async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError>;
 
     /// Gives a conversation a title; an empty one brings back the first words. `false`: there is no such conversation.

@@ -61,6 +61,10 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Cursor of the next page; `None` = there is nothing more.
     pub next: Option<String>,
+    /// Not everything that comes before [`next`](Self::next) has been looked at for want of time, or something is still
+    /// waiting for the index: there may be fewer items than asked for, and even none, although there are more.
+    #[serde(default)]
+    pub partial: bool,
 }
 
 impl<T> Page<T> {
@@ -69,7 +73,12 @@ impl<T> Page<T> {
         let more = items.len() > rows as usize;
         items.truncate(rows as usize);
         let next = items.last().filter(|_| more).map(|last| place(last).to_string());
-        Self { items, next }
+        Self { items, next, partial: false }
+    }
+
+    /// A page of nothing, with nothing behind it.
+    pub fn empty() -> Self {
+        Self { items: Vec::new(), next: None, partial: false }
     }
 }
 

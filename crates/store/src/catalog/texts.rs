@@ -175,7 +175,7 @@ pub fn snippet(text: &str, sought: &str) -> String {
 }
 
 /// Where `sought` begins in `text`, whatever the case.
-fn find_folded(text: &str, sought: &str) -> Option<usize> {
+pub fn find_folded(text: &str, sought: &str) -> Option<usize> {
     let sought: Vec<char> = sought.chars().map(folded).collect();
     let first = *sought.first()?;
     text.char_indices().filter(|&(_, c)| folded(c) == first).map(|(at, _)| at).find(|&at| {
@@ -184,7 +184,8 @@ fn find_folded(text: &str, sought: &str) -> Option<usize> {
     })
 }
 
-fn folded(c: char) -> char {
+/// A character in small, one for one.
+pub fn folded(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 

@@ -32,6 +32,9 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
     options.connect().await
 }
 
+/// A statement took too long, or somebody cancelled it.
+pub(super) const CANCELLED: &str = "57014";
+
 /// What became of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -47,7 +50,7 @@ pub(super) fn outcome(error: &Error) -> Outcome {
     match error {
         Error::Database(error) => match error.code().as_deref() {
             // Serialization failure, deadlock, lock not available, cancelled by somebody.
-            Some("40001" | "40P01" | "55P03" | "57014") => Outcome::TryAgain,
+            Some("40001" | "40P01" | "55P03" | CANCELLED) => Outcome::TryAgain,
             // The connection or its server is going down; a server that has just become a standby takes no changes.
             Some(code) if code.starts_with("08") || matches!(code, "57P01" | "57P02" | "57P03" | "25006") => {
                 Outcome::Unknown
@@ -70,6 +73,8 @@ impl From<Error> for StoreError {
                 Some("53100") => Self::Full { why },
                 Some("25006") => Self::ReadOnly { why },
                 Some("XX001" | "XX002") => Self::Corrupt { why },
+                // Whoever runs the statement knows which limit that is.
+                Some(CANCELLED) => Self::Busy { limit: "statement_timeout", max: 0 },
                 _ => Self::Failed { why },
             },
             Error::PoolClosed => Self::failed("the store has been closed"),

@@ -21,6 +21,7 @@ mod lease;
 mod live;
 mod onlooker;
 mod schema;
+mod searchers;
 mod segment;
 mod settings;
 mod shared;
@@ -127,6 +128,7 @@ impl PostgresStore {
         }
         self.inner.beside.iter().for_each(JoinHandle::abort);
         lease::end(self.shared()).await;
+        self.shared().searchers.close().await;
         self.shared().pool.close().await;
     }
 

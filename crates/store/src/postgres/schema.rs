@@ -4,9 +4,10 @@ use super::OpenError;
 use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 2] = [
+const VERSIONS: [&[&str]; 3] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
+    &[include_str!("schema/search.sql")],
 ];
 
 /// The newest version that this program knows.

@@ -23,7 +23,7 @@ pub struct PostgresSettings {
     pub tail_records_max: usize,
     /// What may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
-    /// Connections beside the three that append, keep the lease and listen. Default 8.
+    /// Connections beside the four that append, search, keep the lease and listen. Default 8.
     pub pool_connections_max: u32,
     /// How long a query waits for one of them, and opening for the database. Default 10 s.
     pub connect_wait: Duration,

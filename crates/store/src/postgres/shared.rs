@@ -2,6 +2,7 @@
 
 use super::lease::Lease;
 use super::live::Lives;
+use super::searchers::Searchers;
 use super::segment;
 use super::settings::PostgresSettings;
 use crate::error::StoreError;
@@ -16,6 +17,7 @@ pub(super) struct Shared {
     pub options: PgConnectOptions,
     pub settings: PostgresSettings,
     pub pool: PgPool,
+    pub searchers: Searchers,
     /// Which server this is.
     pub replica: i32,
     pub lease: Lease,
@@ -43,6 +45,7 @@ const RING_IDLE: std::time::Duration = std::time::Duration::from_secs(10);
 impl Shared {
     pub fn new(options: PgConnectOptions, settings: PostgresSettings, pool: PgPool, replica: i32) -> Self {
         Self {
+            searchers: Searchers::new(&options, pool.clone(), settings.catalog),
             options,
             settings,
             pool,
@@ -72,6 +75,7 @@ impl Shared {
             queue_bytes: used * ROOM_UNIT,
             turns: self.lives.count(),
             ring_bytes: self.lives.ring_bytes(),
+            searches_abandoned: self.searchers.abandoned(),
         }
     }
 

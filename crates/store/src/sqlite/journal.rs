@@ -29,6 +29,18 @@ impl Log for SqliteStore {
         Ok(self.room_for_new_turn()?)
     }
 
+    async fn probe(&self) -> Result<(), LogError> {
+        self.takes_new_turns()?;
+        self.read(|db| Ok(db.prepare_cached("SELECT 1 FROM owner LIMIT 1")?.exists([])?)).await?;
+        let generation = self.inner.shared.generation;
+        let note = move |db: &Connection| {
+            let sql = "UPDATE owner SET opened_at = opened_at WHERE generation = ?1";
+            Ok(db.prepare_cached(sql)?.execute([generation])?)
+        };
+        self.write(Durability::Process, note).await?;
+        Ok(())
+    }
+
     async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
         let (answer, answered) = oneshot::channel();
         let job = Job::Claim(Claiming { turn: turn.to_owned(), answer, verdict: None });

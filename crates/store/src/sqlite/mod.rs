@@ -25,6 +25,7 @@ mod place;
 mod queue;
 mod readers;
 mod schema;
+mod searchers;
 mod segment;
 mod settings;
 mod shared;
@@ -38,6 +39,7 @@ pub use crate::standing::{Figures, Health};
 pub use onlooker::SqliteOnlooker;
 pub use open::{Found, OpenError};
 use rusqlite::Connection;
+use searchers::Search;
 pub use settings::{SqliteSettings, Sync};
 use shared::Shared;
 use std::path::{Path, PathBuf};
@@ -100,6 +102,14 @@ impl SqliteStore {
         self.inner.shared.readers.read(f).await
     }
 
+    /// Searches on a reader that does nothing else. Ends when its time is over, or when this is dropped.
+    async fn look_for<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection, &Search) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.shared.searchers.search(f).await
+    }
+
     /// Whether a turn that does not exist yet may begin: the store is well and the disk has room for it.
     pub fn room_for_new_turn(&self) -> Result<(), StoreError> {
         self.inner.shared.room_for_new_turn()
@@ -113,6 +123,7 @@ impl SqliteStore {
             // A panic of the thread has been printed; there is nothing left to close.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+        self.inner.shared.searchers.close().await;
         self.inner.shared.readers.close(self.inner.shared.settings.readers_max).await;
         self.inner.shared.unlock();
     }
@@ -280,5 +291,35 @@ mod tests {
         assert_eq!(notes.await.unwrap(), [1, 4]);
         // The thread that writes lives on.
         write("INSERT INTO note VALUES (5)").await.unwrap();
+    }
+
+    // R: R2
+    #[tokio::test]
+    async fn searches_and_others_take_no_readers_from_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = SqliteSettings {
+            free_bytes_min: 0,
+            ballast_bytes: 0,
+            readers_max: 1,
+            ..SqliteSettings::default()
+        };
+        let store = SqliteStore::open(&folder.path().join("t.db"), settings).await.unwrap();
+        let one = |db: &Connection| Ok(db.query_row("SELECT 1", [], |row| row.get::<_, i64>(0))?);
+        // Each waits in the middle of its work until it is let go.
+        let (go_on, waits) = std::sync::mpsc::channel::<()>();
+        let reader = store.read(move |db| waits.recv().map_or_else(|_| one(db), |()| one(db)));
+        let mut reader = std::pin::pin!(reader);
+        assert!(futures_util::poll!(reader.as_mut()).is_pending());
+        assert_eq!(store.look_for(move |db, _| one(db)).await, Ok(1), "the only reader is taken");
+        go_on.send(()).unwrap();
+        assert_eq!(reader.await, Ok(1));
+
+        let (go_on, waits) = std::sync::mpsc::channel::<()>();
+        let search = store.look_for(move |db, _| waits.recv().map_or_else(|_| one(db), |()| one(db)));
+        let mut search = std::pin::pin!(search);
+        assert!(futures_util::poll!(search.as_mut()).is_pending());
+        assert_eq!(store.read(one).await, Ok(1), "the only search is under way");
+        go_on.send(()).unwrap();
+        assert_eq!(search.await, Ok(1));
     }
 }

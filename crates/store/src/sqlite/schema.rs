@@ -6,10 +6,11 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5448_524C;
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 3] = [
+const VERSIONS: [&[&str]; 4] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
     &[include_str!("schema/unindexed.sql")],
+    &[include_str!("schema/search.sql")],
 ];
 
 /// The newest version that this program knows (`PRAGMA user_version`).
@@ -58,5 +59,33 @@ mod tests {
             .unwrap();
         assert_eq!(found, ("completed".to_owned(), None, NEWEST));
         migrate(&mut connection, NEWEST).unwrap();
+    }
+
+    // R: S4, U5
+    #[test]
+    fn what_was_said_before_this_version_is_found_again() {
+        use crate::sqlite::catalog::search::{Index, index, index_state};
+
+        let mut connection = Connection::open_in_memory().unwrap();
+        for part in VERSIONS[..3].iter().copied().flatten() {
+            connection.execute_batch(part).unwrap();
+        }
+        connection
+            .execute_batch(
+                "INSERT INTO conversation (n, id, user_id, title, title_by, created_at, updated_at)
+                 VALUES (1, 'c', 'ann', 'Weather', 0, 1, 1);
+                 INSERT INTO turn (n, id, user_id, conversation_id, message_id, agent, status, created_at, ended_at)
+                 VALUES (1, 't', 'ann', 'c', 'm', 'a', 'completed', 1, 2), (2, 'alone', 'ann', NULL, 'm', 'a', 'completed', 1, 2);
+                 INSERT INTO turn_begin VALUES (1, 'How is it?', ''), (2, 'nobody looks for this', '');
+                 INSERT INTO turn_end VALUES (1, '[]', 'sunny', NULL), (2, '[]', 'sunny', NULL);
+                 INSERT INTO said (rowid, text) VALUES (2, 'How is it?'), (3, 'sunny');",
+            )
+            .unwrap();
+        migrate(&mut connection, 3).unwrap();
+        assert_eq!(index_state(&connection), Ok(Index::Behind));
+        assert_eq!(index(&connection, usize::MAX), Ok(Index::Complete));
+        let parts = "SELECT group_concat(part || '.' || n) FROM (SELECT * FROM search_row ORDER BY part)";
+        let parts: String = connection.query_row(parts, [], |row| row.get(0)).unwrap();
+        assert_eq!(parts, "0.1,1.1,2.1");
     }
 }

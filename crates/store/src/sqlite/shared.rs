@@ -4,6 +4,7 @@ use super::live::Lives;
 use super::place::{self, Lock, Place};
 use super::queue::Queue;
 use super::readers::Readers;
+use super::searchers::Searchers;
 use super::settings::SqliteSettings;
 use super::writer::Job;
 use crate::error::StoreError;
@@ -19,6 +20,7 @@ pub(super) struct Shared {
     pub queue: Queue<Job>,
     pub lives: Lives,
     pub readers: Readers,
+    pub searchers: Searchers,
     pub figures: Counters,
     /// The number that was last given to a turn.
     turns: AtomicI64,
@@ -55,6 +57,7 @@ impl Shared {
             queue: Queue::new(settings.queue_bytes_max),
             lives: Lives::default(),
             readers: Readers::new(place.file.clone(), settings.readers_max),
+            searchers: Searchers::new(place.file.clone(), settings.catalog),
             figures: Counters::default(),
             turns: AtomicI64::new(turns),
             state: Mutex::new(Standing { health: Health::Ok, heals: Heals::WithACommit }),
@@ -76,6 +79,7 @@ impl Shared {
             queue_bytes,
             turns: self.lives.count(),
             ring_bytes: self.lives.ring_bytes(),
+            searches_abandoned: self.searchers.abandoned(),
         }
     }
 

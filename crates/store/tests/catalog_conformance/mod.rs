@@ -49,6 +49,8 @@ macro_rules! catalog_conformance {
             search::finds_titles_inputs_and_answers_of_every_script,
             search::wildcards_and_operators_mean_themselves,
             search::hits_come_page_by_page,
+            search::a_common_word_is_paged_through_for_each_user_alone,
+            search::a_cursor_of_another_list_finds_nothing_that_is_not_ones_own,
             search::what_is_gone_is_not_found,
             removal::a_conversation_goes_with_everything,
             removal::a_running_turn_keeps_its_conversation,
@@ -104,6 +106,7 @@ pub fn small() -> CatalogLimits {
         raw_attempt_bytes_max: 10,
         raw_turn_bytes_max: 15,
         search_chars_max: 5,
+        ..CatalogLimits::default()
     }
 }
 
@@ -232,7 +235,7 @@ where
 {
     let (mut all, mut request) = (Vec::new(), PageRequest::first().limit(rows));
     loop {
-        let Page { items, next } = page(request).await.unwrap();
+        let Page { items, next, .. } = page(request).await.unwrap();
         assert!(items.len() <= rows as usize);
         all.extend(items);
         match next {

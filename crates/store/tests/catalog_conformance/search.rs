@@ -111,6 +111,58 @@ pub async fn hits_come_page_by_page(store: &Opened) {
     }
 }
 
+// R: S4, R4
+pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) {
+    let catalog = &store.catalog;
+    // Two users in turn, and one with a single turn among them.
+    for n in 0..60 {
+        let (user, at) = if n % 3 == 0 { (BOB, 1_000 - n) } else { (ANN, 1_000 + n) };
+        let turn = said(first(&format!("t{n}"), &format!("c{n}"), at), &format!("common word {n}"));
+        store.told(user, turn, "a common answer").await;
+    }
+    store.told("eve", said(first("e", "ec", 7), "her common word"), "one").await;
+    for turn in ["t1", "t50"] {
+        assert!(matches!(catalog.delete_turn(ANN, turn).await, Ok(Removed::Gone(_))));
+    }
+    for text in ["common", "co", "c"] {
+        let of = async |user: &str, rows: u32| {
+            let hits = walk(rows, |page| async move { catalog.search(user, text, &page).await }).await;
+            assert!(hits.is_sorted_by_key(|hit| -hit.at), "{text}: newest first");
+            let places: Vec<_> = hits.into_iter().map(|hit| (hit.conversation_id, hit.part)).collect();
+            let mut once = places.clone();
+            once.sort_unstable_by_key(|(id, part)| (id.clone(), *part as u8));
+            once.dedup();
+            assert_eq!(once.len(), places.len(), "{text}: each once");
+            places.len()
+        };
+        for rows in [1, 7, 50] {
+            // Titles stay when the only turn of a conversation goes.
+            assert_eq!(of(ANN, rows).await, 40 * 3 - 2 * 2, "{text}, {rows} a page");
+            assert_eq!(of(BOB, rows).await, 20 * 3, "{text}, {rows} a page");
+            assert_eq!(of("eve", rows).await, 2, "{text}, {rows} a page");
+            assert_eq!(of("nobody", rows).await, 0);
+        }
+        let conversations = |user: &'static str| {
+            walk(7, move |page| async move { catalog.conversations(user, Some(text), &page).await })
+        };
+        assert_eq!(conversations(ANN).await.len(), 40, "{text}");
+        assert_eq!(conversations("eve").await.len(), 1, "{text}");
+        assert_eq!(conversations("nobody").await, [], "{text}");
+    }
+}
+
+// R: S4
+pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: &Opened) {
+    let catalog = &store.catalog;
+    store.told(ANN, said(first("t", "c", 10), "needle"), "needle").await;
+    store.told(BOB, said(first("b", "bc", 20), "needle"), "needle").await;
+    for cursor in ["9223372036854775807~rank", "-5~rank", "0~rank", "12~b", "20~b.2"] {
+        if let Ok(page) = catalog.search(ANN, "needle", &PageRequest::after(cursor)).await {
+            assert!(page.items.iter().all(|hit| hit.conversation_id == "c"), "{cursor}");
+        }
+    }
+}
+
 // R: S4
 pub async fn what_is_gone_is_not_found(store: &Opened) {
     let catalog = &store.catalog;

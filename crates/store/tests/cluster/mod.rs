@@ -122,6 +122,40 @@ impl Cluster {
         )
     }
 
+    /// A transaction that has done this and does not end until this value does.
+    pub fn hold(&self, database: &str, sql: &str) -> Held {
+        use std::io::{BufRead, BufReader, Write};
+        let socket = self.folder.path().display().to_string();
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args([
+            "-X",
+            "-A",
+            "-t",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            &socket,
+            "-U",
+            "tl",
+            "-d",
+            database,
+        ]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.as_mut().unwrap();
+        writeln!(stdin, "BEGIN; {sql}; SELECT 'done';").unwrap();
+        stdin.flush().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "done");
+        Held(child)
+    }
+
+    /// What the server has said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
     fn data(&self) -> String {
         self.folder.path().join("data").display().to_string()
     }
@@ -150,9 +184,15 @@ impl Cluster {
         assert!(done.status.success(), "{shown}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
+}
 
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+/// An open transaction.
+pub struct Held(std::process::Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

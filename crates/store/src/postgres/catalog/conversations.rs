@@ -3,7 +3,7 @@
 use super::rows::{each, exists, sought, unsigned};
 use super::turns::{self, Begin};
 use super::{Db, calls, files, search};
-use crate::catalog::texts::{Sought, check_id, first_words, title as shown_title, without_nul};
+use crate::catalog::texts::{check_id, first_words, title as shown_title, without_nul};
 use crate::catalog::{
     CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
     TitleBy, TurnRow,
@@ -117,36 +117,41 @@ pub(in crate::postgres) async fn get(
 
 pub(super) async fn list(
     db: Db<'_>,
-    limits: &CatalogLimits,
     user: &str,
-    text: Option<&str>,
     page: &PageRequest,
 ) -> Result<Page<ConversationSummary>, StoreError> {
     let place = page.place()?;
-    let found = text.map(|text| Sought::of(text, limits.search_chars_max)).transpose()?;
-    let term = match &found {
-        None | Some(Sought::Blank) => None,
-        Some(Sought::Never) => return Ok(Page { items: Vec::new(), next: None }),
-        Some(Sought::Indexed(text) | Sought::Short(text)) => Some(search::pattern(text)),
-    };
     let rows = sqlx::query(AssertSqlSafe(format!(
-        "{SUMMARY} WHERE c.user_id = $1
-            AND ($2::text IS NULL OR c.folded LIKE $2 OR c.id IN (
-                SELECT t.conversation_id FROM said s JOIN turn t ON t.n = s.n WHERE t.user_id = $1 AND s.text LIKE $2))
-            AND ($3::bigint IS NULL OR (c.updated_at, c.id) < ($3, $4))
-         ORDER BY c.updated_at DESC, c.id DESC LIMIT $5"
+        "{SUMMARY} WHERE c.user_id = $1 AND ($2::bigint IS NULL OR (c.updated_at, c.id) < ($2, $3))
+         ORDER BY c.updated_at DESC, c.id DESC LIMIT $4"
     )))
     .bind(sought(user))
-    .bind(term)
     .bind(place.as_ref().map(|place| place.at))
     .bind(place.as_ref().map(|place| place.id.clone()))
     .bind(i64::from(page.rows() + 1))
     .fetch_all(db)
     .await?;
-    Ok(Page::of(each(&rows, summary)?, page.rows(), |item| Place {
-        at: item.conversation.updated_at,
-        id: item.conversation.id.clone(),
-    }))
+    Ok(Page::of(each(&rows, summary)?, page.rows(), place_of))
+}
+
+/// Those with these ids, in the order of lists.
+pub(super) async fn by_ids(
+    db: Db<'_>,
+    user: &str,
+    ids: &[String],
+) -> Result<Vec<ConversationSummary>, StoreError> {
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "{SUMMARY} WHERE c.user_id = $1 AND c.id = ANY ($2) ORDER BY c.updated_at DESC, c.id DESC"
+    )))
+    .bind(sought(user))
+    .bind(ids)
+    .fetch_all(db)
+    .await?;
+    each(&rows, summary)
+}
+
+fn place_of(item: &ConversationSummary) -> Place {
+    Place { at: item.conversation.updated_at, id: item.conversation.id.clone() }
 }
 
 pub(super) async fn rename(

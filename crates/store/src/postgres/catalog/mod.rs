@@ -13,8 +13,10 @@ mod removal;
 mod rows;
 mod search;
 pub(super) mod turns;
+mod within;
 
 use super::PostgresStore;
+use crate::catalog::texts::Sought;
 use crate::catalog::{
     CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary, Created,
     Document, DocumentKind, FileRow, ForgetBefore, Gone, Hit, Idempotency, Imported, KeyRow, NewConversation,
@@ -139,11 +141,19 @@ impl Catalog for PostgresStore {
         text: Option<&str>,
         page: &PageRequest,
     ) -> Result<Page<ConversationSummary>, StoreError> {
-        conversations::list(&mut *self.reading().await?, &self.catalog_limits(), user, text, page).await
+        let sought = text.map(|text| Sought::of(text, self.catalog_limits().search_chars_max)).transpose()?;
+        let Some(sought) = sought.filter(|sought| *sought != Sought::Blank) else {
+            return conversations::list(&mut *self.reading().await?, user, page).await;
+        };
+        let mut searching = self.shared().searchers.begin().await?;
+        let found = within::conversations(&mut searching, user, &sought, page).await;
+        searching.end(found)
     }
 
     async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError> {
-        search::hits(&mut *self.reading().await?, &self.catalog_limits(), user, text, page).await
+        let mut searching = self.shared().searchers.begin().await?;
+        let found = search::hits(&mut searching, &self.catalog_limits(), user, text, page).await;
+        searching.end(found)
     }
 
     async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError> {
@@ -209,10 +219,20 @@ impl Catalog for PostgresStore {
         filter: &CallFilter,
         page: &PageRequest,
     ) -> Result<Page<CallRow>, StoreError> {
+        if filter.text.is_some() {
+            let mut searching = self.shared().searchers.begin().await?;
+            let found = calls::list(searching.db()?, &self.catalog_limits(), user, filter, page).await;
+            return searching.end(found);
+        }
         calls::list(&mut *self.reading().await?, &self.catalog_limits(), user, filter, page).await
     }
 
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
+        if filter.text.is_some() {
+            let mut searching = self.shared().searchers.begin().await?;
+            let counted = calls::count(searching.db()?, &self.catalog_limits(), user, filter).await;
+            return searching.end(counted);
+        }
         calls::count(&mut *self.reading().await?, &self.catalog_limits(), user, filter).await
     }
 

@@ -3,7 +3,7 @@
 use super::rows::{exists, unsigned};
 use super::turns::{self, Begin};
 use super::{calls, files, search};
-use crate::catalog::texts::{Sought, check_id, first_words, like_pattern, title as shown_title, without_nul};
+use crate::catalog::texts::{check_id, first_words, title as shown_title, without_nul};
 use crate::catalog::{
     CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
     TitleBy, TurnRow,
@@ -96,30 +96,24 @@ pub(in crate::sqlite) fn get(
         .optional()?)
 }
 
+/// A conversation that is known to be there.
+pub(super) fn by_number(db: &Connection, n: i64) -> Result<ConversationSummary, StoreError> {
+    Ok(db.prepare_cached(&format!("{SUMMARY} WHERE c.n = ?1"))?.query_row([n], summary)?)
+}
+
 pub(super) fn list(
     db: &Connection,
-    limits: &CatalogLimits,
     user: &str,
-    text: Option<&str>,
     page: &PageRequest,
 ) -> Result<Page<ConversationSummary>, StoreError> {
     let place = page.place()?;
-    let sought = text.map(|text| Sought::of(text, limits.search_chars_max)).transpose()?;
-    let (found, term) = match &sought {
-        None | Some(Sought::Blank) => ("AND :term IS NULL", None),
-        Some(Sought::Never) => return Ok(Page { items: Vec::new(), next: None }),
-        Some(Sought::Indexed(text)) => (search::CONVERSATIONS_INDEXED, Some(search::phrase(text))),
-        Some(Sought::Short(text)) => (search::CONVERSATIONS_SHORT, Some(like_pattern(text))),
-    };
     let mut query = db.prepare_cached(&format!(
-        "{SUMMARY} WHERE c.user_id = :user {found}
-            AND (:at IS NULL OR (c.updated_at, c.id) < (:at, :id))
+        "{SUMMARY} WHERE c.user_id = :user AND (:at IS NULL OR (c.updated_at, c.id) < (:at, :id))
          ORDER BY c.updated_at DESC, c.id DESC LIMIT :rows"
     ))?;
     let rows = query.query_map(
         named_params! {
             ":user": user,
-            ":term": term,
             ":at": place.as_ref().map(|place| place.at),
             ":id": place.as_ref().map(|place| &place.id),
             ":rows": page.rows() + 1,

@@ -12,6 +12,8 @@ pub(super) mod search;
 pub(super) mod turns;
 
 use super::SqliteStore;
+use super::searchers::Search;
+use crate::catalog::texts::Sought;
 use crate::catalog::{
     CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary, Created,
     Document, DocumentKind, FileRow, ForgetBefore, Gone, Hit, Idempotency, Imported, KeyRow, NewConversation,
@@ -21,23 +23,48 @@ use crate::catalog::{
 use crate::error::StoreError;
 use crate::log::Durability::{Power, Process};
 use async_trait::async_trait;
+use rusqlite::Connection;
 use search::{INDEX_BYTES, Index};
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl SqliteStore {
     fn catalog_limits(&self) -> CatalogLimits {
         self.inner.shared.settings.catalog
     }
 
-    /// What has been said until now is found. Indexed in pieces, between which others write. A store that cannot be written
-    /// is searched as far as its index goes.
-    async fn indexed(&self) -> Result<(), StoreError> {
-        while self.read(search::index_state).await? == Index::Behind {
-            if self.write(Process, |db| search::index(db, INDEX_BYTES)).await.is_err() {
-                break;
+    /// Looks for something in everything that has been said until now: what waits for the index is indexed first. If that
+    /// is more than can be done in the time of a search, it is indexed when the writer rests, and the page says so.
+    async fn find<T: Send + 'static>(
+        &self,
+        f: impl Fn(&Connection, &Search) -> Result<Page<T>, StoreError> + Send + Sync + 'static,
+    ) -> Result<Page<T>, StoreError> {
+        let f = Arc::new(f);
+        let first = f.clone();
+        let found = self.look_for(move |db, looks| match search::index_state(db)? {
+            Index::Complete => first(db, looks).map(Some),
+            Index::Behind => Ok(None),
+        });
+        if let Some(page) = found.await? {
+            return Ok(page);
+        }
+        let index = self.catch_up().await;
+        let page = self.look_for(move |db, looks| f(db, looks)).await?;
+        Ok(Page { partial: page.partial || index == Index::Behind, ..page })
+    }
+
+    /// Indexes what waits, in pieces between which others write. A store that cannot be written is searched as far as its
+    /// index goes.
+    async fn catch_up(&self) -> Index {
+        let until = Instant::now() + Duration::from_millis(self.catalog_limits().search_ms_max / 3);
+        loop {
+            match self.write(Process, |db| search::index(db, INDEX_BYTES)).await {
+                Ok(Index::Behind) if Instant::now() < until => {}
+                Ok(index) => return index,
+                Err(_) => return Index::Behind,
             }
         }
-        Ok(())
     }
 
     /// What has been removed from the file goes from memory, too.
@@ -117,19 +144,21 @@ impl Catalog for SqliteStore {
         text: Option<&str>,
         page: &PageRequest,
     ) -> Result<Page<ConversationSummary>, StoreError> {
-        let (limits, user, text, page) =
-            (self.catalog_limits(), user.to_owned(), text.map(str::to_owned), page.clone());
-        if text.is_some() {
-            self.indexed().await?;
-        }
-        self.read(move |db| conversations::list(db, &limits, &user, text.as_deref(), &page)).await
+        let sought = text.map(|text| Sought::of(text, self.catalog_limits().search_chars_max)).transpose()?;
+        let (user, page) = (user.to_owned(), page.clone());
+        let sought = match sought {
+            None | Some(Sought::Blank) => {
+                return self.read(move |db| conversations::list(db, &user, &page)).await;
+            }
+            Some(sought) => sought,
+        };
+        self.find(move |db, looks| search::conversations_with(db, &user, &sought, &page, looks)).await
     }
 
     async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError> {
         let (limits, user, text, page) =
             (self.catalog_limits(), user.to_owned(), text.to_owned(), page.clone());
-        self.indexed().await?;
-        self.read(move |db| search::hits(db, &limits, &user, &text, &page)).await
+        self.find(move |db, looks| search::hits(db, &limits, &user, &text, &page, looks)).await
     }
 
     async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError> {
@@ -188,11 +217,17 @@ impl Catalog for SqliteStore {
     ) -> Result<Page<CallRow>, StoreError> {
         let (limits, user, filter, page) =
             (self.catalog_limits(), user.to_owned(), filter.clone(), page.clone());
+        if filter.text.is_some() {
+            return self.look_for(move |db, _| calls::list(db, &limits, &user, &filter, &page)).await;
+        }
         self.read(move |db| calls::list(db, &limits, &user, &filter, &page)).await
     }
 
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
         let (limits, user, filter) = (self.catalog_limits(), user.to_owned(), filter.clone());
+        if filter.text.is_some() {
+            return self.look_for(move |db, _| calls::count(db, &limits, &user, &filter)).await;
+        }
         self.read(move |db| calls::count(db, &limits, &user, &filter)).await
     }
 

@@ -66,6 +66,8 @@ export class ConversationList {
       if (asked !== this.#asked) return;
       const items = cursor === undefined ? page.items : [...this.#state.items, ...page.items];
       this.#set({ items, next: page.next ?? undefined });
+      // A search whose time was over before it found something goes on.
+      if (page.partial && page.items.length === 0 && page.next != null) await this.#ask(query, page.next);
     } catch {
       // What was there stays; opening the list again asks again.
     } finally {

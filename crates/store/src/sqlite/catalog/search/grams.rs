@@ -1,0 +1,68 @@
+//! Single characters and pairs of a text as words that FTS5 takes whatever they are: what is looked for is often shorter
+//! than a trigram, in Chinese above all.
+
+use crate::catalog::texts::folded;
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// All of a text, each once. Blanks are not looked for at the edge of anything.
+pub(super) fn grams(text: &str) -> String {
+    let mut seen = HashSet::new();
+    let mut words = String::new();
+    let mut before = None;
+    for c in text.chars().map(folded) {
+        if c.is_whitespace() {
+            before = None;
+            continue;
+        }
+        if seen.insert((c, None)) {
+            push(&mut words, c, None);
+        }
+        if let Some(before) = before
+            && seen.insert((before, Some(c)))
+        {
+            push(&mut words, before, Some(c));
+        }
+        before = Some(c);
+    }
+    words
+}
+
+/// The word of what is looked for, which has one character or two.
+pub(super) fn gram(sought: &str) -> String {
+    let mut chars = sought.chars().map(folded);
+    let mut word = String::new();
+    if let Some(first) = chars.next() {
+        push(&mut word, first, chars.next());
+    }
+    word
+}
+
+/// Letters and digits only, which is what the tokenizer takes for a word.
+fn push(words: &mut String, first: char, second: Option<char>) {
+    if !words.is_empty() {
+        words.push(' ');
+    }
+    // Writing into a text cannot fail.
+    let _ = match second {
+        None => write!(words, "u{:x}", u32::from(first)),
+        Some(second) => write!(words, "u{:x}u{:x}", u32::from(first), u32::from(second)),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: S4
+    #[test]
+    fn each_character_and_pair_is_a_word_of_its_own() {
+        assert_eq!(grams("Aa b"), "u61 u61u61 u62");
+        assert_eq!(grams("天氣"), "u5929 u6c23 u5929u6c23");
+        assert_eq!(grams(" \n"), "");
+        assert_eq!(grams("%_"), "u25 u5f u25u5f");
+        for text in ["a", "A", "天氣", "%_", "Ж!"] {
+            assert!(grams(text).split(' ').any(|word| word == gram(text)), "{text}");
+        }
+    }
+}

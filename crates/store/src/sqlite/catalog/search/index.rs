@@ -1,0 +1,243 @@
+//! What is to be found, and when: the index is made a little later than what it is of.
+//!
+//! What was said in turn `n` waits as row `2n`, what was answered as `2n + 1`, the title of conversation `n` as `-n`.
+
+use super::grams::grams;
+use super::scan::{MARK, is_marked};
+use super::{ANSWER, INPUT, TITLE, rank};
+use crate::error::StoreError;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::borrow::Cow;
+
+/// A text of a conversation's turn is to be found. It is indexed later ([`index`]): that takes as long as all other writing
+/// of a turn together, and whoever waits for the turn does not wait for that.
+pub(in super::super) fn index_input(db: &Connection, n: i64, text: &str) -> Result<(), StoreError> {
+    index_later(db, n * 2, text)
+}
+
+/// The same of an answer.
+pub(in super::super) fn index_answer(db: &Connection, n: i64, text: &str) -> Result<(), StoreError> {
+    index_later(db, n * 2 + 1, text)
+}
+
+/// The same of a title.
+pub(in super::super) fn index_title(db: &Connection, n: i64, title: &str) -> Result<(), StoreError> {
+    index_later(db, -n, title)
+}
+
+fn index_later(db: &Connection, row: i64, text: &str) -> Result<(), StoreError> {
+    if !text.is_empty() {
+        db.prepare_cached("INSERT OR IGNORE INTO unindexed (row) VALUES (?1)")?.execute([row])?;
+    }
+    Ok(())
+}
+
+/// What was said in a turn, and answered, is found no more.
+pub(in super::super) fn forget_said(db: &Connection, n: i64) -> Result<(), StoreError> {
+    forget(db, n, INPUT)?;
+    forget(db, n, ANSWER)?;
+    db.prepare_cached("DELETE FROM unindexed WHERE row IN (?1, ?2)")?.execute([n * 2, n * 2 + 1])?;
+    Ok(())
+}
+
+/// The same of a title.
+pub(in super::super) fn forget_title(db: &Connection, n: i64) -> Result<(), StoreError> {
+    forget(db, n, TITLE)?;
+    db.prepare_cached("DELETE FROM unindexed WHERE row = ?1")?.execute([-n])?;
+    Ok(())
+}
+
+fn forget(db: &Connection, n: i64, part: i64) -> Result<(), StoreError> {
+    let rank: Option<i64> = db
+        .prepare_cached("DELETE FROM search_row WHERE n = ?1 AND part = ?2 RETURNING rank")?
+        .query_row([n, part], |row| row.get(0))
+        .optional()?;
+    if let Some(rank) = rank {
+        db.prepare_cached("DELETE FROM search_trigram WHERE rowid = ?1")?.execute([rank])?;
+        db.prepare_cached("DELETE FROM search_short WHERE rowid = ?1")?.execute([rank])?;
+    }
+    Ok(())
+}
+
+/// Bytes of text indexed in one transaction, for which appends wait.
+pub(in crate::sqlite) const INDEX_BYTES: usize = 16 << 10;
+
+/// Whether everything that is to be found is in the index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::sqlite) enum Index {
+    Complete,
+    /// Or nobody has looked yet.
+    #[default]
+    Behind,
+}
+
+/// How far the index is.
+pub(in crate::sqlite) fn index_state(db: &Connection) -> Result<Index, StoreError> {
+    let waits = db.prepare_cached("SELECT 1 FROM unindexed LIMIT 1")?.exists([])?;
+    Ok(if waits { Index::Behind } else { Index::Complete })
+}
+
+/// Indexes texts that wait, those first that came first, until it has taken so many bytes: others wait for the transaction.
+pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<Index, StoreError> {
+    let mut next = db.prepare_cached("SELECT row FROM unindexed ORDER BY row LIMIT 1")?;
+    let mut taken = 0;
+    while taken < bytes {
+        let Some(row) = next.query_row([], |row| row.get::<_, i64>(0)).optional()? else {
+            return Ok(Index::Complete);
+        };
+        if let Some(waiting) = waiting(db, row)? {
+            // A text of one character costs something, too.
+            taken += waiting.text.len().max(64);
+            let user_n = rank::number_user(db, &waiting.user)?;
+            let rank = rank::insert(db, user_n, waiting.at, waiting.part, waiting.n)?;
+            db.prepare_cached("INSERT INTO search_trigram (rowid, text) VALUES (?1, ?2)")?
+                .execute(params![rank, marked(&waiting)])?;
+            db.prepare_cached("INSERT INTO search_short (rowid, grams) VALUES (?1, ?2)")?
+                .execute(params![rank, grams(&waiting.text)])?;
+        }
+        db.prepare_cached("DELETE FROM unindexed WHERE row = ?1")?.execute([row])?;
+    }
+    index_state(db)
+}
+
+/// A text as it is indexed.
+fn marked(waiting: &Waiting) -> Cow<'_, str> {
+    let mut text = Cow::from(&waiting.text);
+    // Nobody writes these, and who does must not make marks.
+    if text.contains(MARK) {
+        text = text.replace(MARK, " ").into();
+    }
+    if is_marked(waiting.part, waiting.n) {
+        text.to_mut().push_str(MARK);
+    }
+    text
+}
+
+/// A text that waits for the index.
+struct Waiting {
+    text: String,
+    user: String,
+    at: i64,
+    part: i64,
+    n: i64,
+}
+
+/// `None`: it is gone by now.
+fn waiting(db: &Connection, row: i64) -> Result<Option<Waiting>, StoreError> {
+    let (query, part, n) = if row < 0 {
+        ("SELECT title, user_id, created_at FROM conversation WHERE n = ?1", TITLE, -row)
+    } else if row % 2 == 0 {
+        let query = "SELECT b.input_text, t.user_id, t.created_at FROM turn t JOIN turn_begin b ON b.n = t.n WHERE t.n = ?1";
+        (query, INPUT, row / 2)
+    } else {
+        let query =
+            "SELECT e.text, t.user_id, t.created_at FROM turn t JOIN turn_end e ON e.n = t.n WHERE t.n = ?1";
+        (query, ANSWER, row / 2)
+    };
+    let of = |row: &rusqlite::Row<'_>| {
+        Ok(Waiting { text: row.get(0)?, user: row.get(1)?, at: row.get(2)?, part, n })
+    };
+    Ok(db.prepare_cached(query)?.query_row([n], of).optional()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store's tables, with turns of one conversation that said and answered this.
+    fn turns(texts: &[(&str, &str)]) -> Connection {
+        let mut db = Connection::open_in_memory().unwrap();
+        crate::sqlite::schema::migrate(&mut db, 0).unwrap();
+        db.execute_batch(
+            "INSERT INTO conversation (n, id, user_id, title, title_by, created_at, updated_at)
+             VALUES (7, 'c', 'ann', 'Weather', 0, 1, 1)",
+        )
+        .unwrap();
+        index_title(&db, 7, "Weather").unwrap();
+        for (n, (input, answer)) in (1..).zip(texts) {
+            db.execute(
+                "INSERT INTO turn (n, id, user_id, conversation_id, message_id, agent, status, created_at, ended_at)
+                 VALUES (?1, 't' || ?1, 'ann', 'c', 'm', 'a', 'completed', 1, 2)",
+                [n],
+            )
+            .unwrap();
+            db.execute("INSERT INTO turn_begin VALUES (?1, ?2, '')", params![n, input]).unwrap();
+            db.execute("INSERT INTO turn_end VALUES (?1, '[]', ?2, NULL)", params![n, answer]).unwrap();
+            index_input(&db, n, input).unwrap();
+            index_answer(&db, n, answer).unwrap();
+        }
+        db
+    }
+
+    fn found(db: &Connection, text: &str) -> Vec<i64> {
+        let mut find = db
+            .prepare(
+                "SELECT s.n * 2 + s.part - 1 AS row FROM search_trigram i JOIN search_row s ON s.rank = i.rowid
+                 WHERE search_trigram MATCH ?1 AND s.part > 0 ORDER BY row",
+            )
+            .unwrap();
+        let rows = find.query_map([text], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    // R: S4
+    #[test]
+    fn texts_are_indexed_in_order_and_no_more_at_once_than_asked() {
+        let db = turns(&[("sunny or not", "sunny"), ("and then", "sunny, too")]);
+        assert_eq!((found(&db, "sunny"), index_state(&db)), (vec![], Ok(Index::Behind)));
+        assert_eq!(index(&db, 65), Ok(Index::Behind), "the title and one text");
+        assert_eq!(found(&db, "sunny"), [2]);
+        assert_eq!(index(&db, 6), Ok(Index::Behind));
+        assert_eq!(found(&db, "sunny"), [2, 3]);
+        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete));
+        assert_eq!(found(&db, "sunny"), [2, 3, 5]);
+        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete), "nothing is indexed twice");
+        assert_eq!(found(&db, "sunny"), [2, 3, 5]);
+    }
+
+    // R: S4
+    #[test]
+    fn what_is_gone_or_has_changed_before_it_was_indexed_is_not_found() {
+        let db = turns(&[("sunny", "very"), ("sunny again", "indeed")]);
+        forget_said(&db, 1).unwrap();
+        db.execute("UPDATE conversation SET title = 'Clouds' WHERE n = 7", []).unwrap();
+        forget_title(&db, 7).unwrap();
+        index_title(&db, 7, "Clouds").unwrap();
+        db.execute("DELETE FROM turn_end WHERE n = 2", []).unwrap();
+        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete));
+        assert_eq!(found(&db, "sunny"), [4]);
+        let titles: i64 = db
+            .query_row(
+                "SELECT count(*) FROM search_trigram WHERE search_trigram MATCH 'Weather'",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(titles, 0);
+    }
+
+    // R: S4, R2 `search_ms_max`
+    #[test]
+    fn a_walk_through_what_has_all_trigrams_and_not_the_phrase_can_be_stopped() {
+        use crate::catalog::texts::Sought;
+        use crate::sqlite::catalog::search::scan::Scan;
+        use std::ops::ControlFlow;
+
+        let db = turns(&[("abcd bcde", "abcd bcde"); 150]);
+        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete));
+        let walk = |text: &str, stops: ControlFlow<()>| {
+            let scan = Scan::of(&db, "ann", &Sought::of(text, 99).unwrap(), None).unwrap().unwrap();
+            let mut seen = Vec::new();
+            scan.walk(&db, |found| {
+                seen.push((found.part, found.n, found.is_marked()));
+                Ok(stops)
+            })
+            .unwrap();
+            seen
+        };
+        let marks = [(INPUT, 128, true), (INPUT, 64, true)];
+        assert_eq!(walk("abcde", ControlFlow::Continue(())), marks);
+        assert_eq!(walk("abcde", ControlFlow::Break(())), marks[..1]);
+        assert_eq!(walk("bcde", ControlFlow::Continue(())).len(), 300, "hits, two of them marked");
+    }
+}

@@ -1,0 +1,122 @@
+//! A walk through the hits of one user from the newest on, which can stop anywhere and go on there later.
+//!
+//! FTS5 goes through all texts that have the trigrams of a phrase until it finds one that has the phrase, and nobody hears
+//! of it meanwhile: a phrase that is nowhere takes as long as it takes. So every now and then a text has a [mark](MARK) in the
+//! index, and marks are looked for together with the phrase.
+
+use super::{INPUT, grams, rank};
+use crate::catalog::texts::Sought;
+use crate::error::StoreError;
+use rusqlite::{Connection, params};
+use std::ops::ControlFlow;
+
+/// In no text: these characters are none.
+pub(super) const MARK: &str = "\u{fdd0}\u{fdd1}\u{fdd0}";
+/// One of so many turns has it.
+const TURNS_TO_A_MARK: i64 = 64;
+
+/// FTS5 walks its index backwards; the other table is looked into for each hit and no other row.
+const LONG: &str =
+    "SELECT s.rank, s.part, s.n FROM search_trigram i CROSS JOIN search_row s ON s.rank = i.rowid
+    WHERE search_trigram MATCH ?1 AND i.rowid >= ?2 AND i.rowid < ?3 AND s.user_n = ?4 ORDER BY i.rowid DESC";
+const SHORT: &str =
+    "SELECT s.rank, s.part, s.n FROM search_short i CROSS JOIN search_row s ON s.rank = i.rowid
+    WHERE search_short MATCH ?1 AND i.rowid >= ?2 AND i.rowid < ?3 AND s.user_n = ?4 ORDER BY i.rowid DESC";
+
+/// A text that has been come to.
+pub(super) struct Found {
+    pub rank: i64,
+    pub part: i64,
+    /// Of its conversation or turn.
+    pub n: i64,
+}
+
+impl Found {
+    /// Whether it may have been come to for its mark alone.
+    pub fn is_marked(&self) -> bool {
+        is_marked(self.part, self.n)
+    }
+}
+
+/// Whether a text has a mark in the index.
+pub(super) fn is_marked(part: i64, n: i64) -> bool {
+    part == INPUT && n % TURNS_TO_A_MARK == 0
+}
+
+pub(super) struct Scan {
+    query: &'static str,
+    term: String,
+    user_n: i64,
+    from: i64,
+    below: i64,
+}
+
+impl Scan {
+    /// `None`: nothing can be found. `after` is a rank as it was shown.
+    pub fn of(
+        db: &Connection,
+        user: &str,
+        sought: &Sought,
+        after: Option<i64>,
+    ) -> Result<Option<Self>, StoreError> {
+        let (query, term) = match sought {
+            Sought::Blank | Sought::Never => return Ok(None),
+            Sought::Indexed(text) => (LONG, format!("{} OR {}", phrase(text), phrase(MARK))),
+            Sought::Short(text) => (SHORT, phrase(&grams::gram(text))),
+        };
+        let Some(user_n) = rank::user_number(db, user)? else { return Ok(None) };
+        let ranks = rank::ranks(user_n);
+        let below = after.map_or(ranks.end, |after| rank::from_shown(after, user_n));
+        Ok(Some(Self { query, term, user_n, from: ranks.start, below }))
+    }
+
+    /// Comes to one text after the other, newest first, until it is told to stop.
+    pub fn walk(
+        &self,
+        db: &Connection,
+        mut each: impl FnMut(Found) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut query = db.prepare_cached(self.query)?;
+        let mut rows = query.query(params![self.term, self.from, self.below, self.user_n])?;
+        while let Some(row) = rows.next()? {
+            let found = Found { rank: row.get(0)?, part: row.get(1)?, n: row.get(2)? };
+            if each(found)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn user_n(&self) -> i64 {
+        self.user_n
+    }
+}
+
+/// A text as FTS5 takes it: one phrase, in which nothing is an operator.
+fn phrase(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: S4
+    #[test]
+    fn no_walk_sorts_its_hits_or_reads_a_table_from_end_to_end() {
+        let mut db = Connection::open_in_memory().unwrap();
+        crate::sqlite::schema::migrate(&mut db, 0).unwrap();
+        for query in [LONG, SHORT] {
+            let mut explain = db.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+            let given = vec![rusqlite::types::Value::Null; explain.parameter_count()];
+            let plan =
+                explain.query_map(rusqlite::params_from_iter(given), |row| row.get::<_, String>("detail"));
+            let plan: Vec<String> = plan.unwrap().collect::<Result<_, _>>().unwrap();
+            assert_eq!(plan.len(), 2, "nothing is sorted: {plan:#?}");
+            // The letters say what FTS5 was given: M a match, < and > ranges of rowids; it is asked for the order, too.
+            assert!(plan[0].contains("VIRTUAL TABLE INDEX"), "{plan:#?}");
+            assert!(plan[0].contains('M') && plan[0].contains('<') && plan[0].contains('>'), "{plan:#?}");
+            assert!(plan[1].contains("INTEGER PRIMARY KEY (rowid=?)"), "{plan:#?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A store of 100,000 turns under `throughline serve`: every kind of search, other requests while searches run and are
+//! abandoned, and mixed load for an hour with the resident set watched. R: S4, R2
+
+mod client;
+mod mixed;
+mod search;
+mod texts;
+
+use super::Proved;
+use super::serving::Serving;
+use crate::program;
+use anyhow::{Context, Result, bail};
+use client::Client;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Nothing that is measured here is refused for its number.
+const CONFIGURATION: &str = "\
+[server]
+limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_per_key_max = 1000000, connections_max = 100000 }
+";
+
+/// Turns that are imported as one conversation.
+const TURNS_AT_ONCE: u64 = 500;
+
+/// How large it is, and how long it takes.
+struct Scale {
+    turns: u64,
+    long: u64,
+    minutes: f64,
+    /// The command that is measured.
+    program: PathBuf,
+}
+
+impl Scale {
+    fn of_environment() -> Result<Self> {
+        let number = |name: &str, default: f64| -> Result<f64> {
+            match std::env::var(name) {
+                Ok(text) => text.parse().with_context(|| format!("{name} is no number: {text}")),
+                Err(_) => Ok(default),
+            }
+        };
+        let turns = number("THROUGHLINE_LOAD_TURNS", 100_000.0)? as u64;
+        Ok(Self {
+            turns: turns.max(100),
+            long: number("THROUGHLINE_LOAD_LONG", turns as f64 * 0.06)? as u64,
+            minutes: number("THROUGHLINE_LOAD_MINUTES", 60.0)?,
+            program: match std::env::var_os("THROUGHLINE_LOAD_PROGRAM") {
+                Some(program) => program.into(),
+                None => {
+                    program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?
+                }
+            },
+        })
+    }
+}
+
+/// Runs all of it. What does not hold is said after everything has been measured.
+pub fn load() -> Result<Proved> {
+    let scale = Scale::of_environment()?;
+    let folder = program::target()?.join("load");
+    let serving = Serving::start(&scale.program, &folder, CONFIGURATION)?;
+    let mut figures = vec![import(&serving, &scale)?];
+    let mut faults = Vec::new();
+    let mut say = |measured: Measured| {
+        println!("    {}", measured.figure);
+        faults.extend(measured.fault);
+        figures.push(measured.figure);
+    };
+    say(search::kinds(&serving)?);
+    say(search::others(&serving)?);
+    say(mixed::run(&serving, Duration::from_secs_f64(scale.minutes * 60.0))?);
+    let figure = figures.join("; ");
+    if faults.is_empty() { Ok(Proved::Holds(figure)) } else { bail!("{}: {figure}", faults.join(", ")) }
+}
+
+/// What was seen, and what of it should not be.
+struct Measured {
+    figure: String,
+    fault: Option<String>,
+}
+
+fn import(serving: &Serving, scale: &Scale) -> Result<String> {
+    let begun = Instant::now();
+    let mut client = Client::new(&serving.address, &serving.key);
+    let long_every = (scale.turns / scale.long.max(1)).max(1);
+    let mut done = 0;
+    while done < scale.turns {
+        let until = (done + TURNS_AT_ONCE).min(scale.turns);
+        let answer = client
+            .post("/v1/conversations/import", &texts::messages(done..until, scale.turns, long_every))?;
+        if answer.status != 201 {
+            bail!("an import is answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body));
+        }
+        done = until;
+        if done.is_multiple_of(TURNS_AT_ONCE * 20) {
+            println!("    {done} turns imported in {:.0} s", begun.elapsed().as_secs_f64());
+        }
+    }
+    let took = begun.elapsed().as_secs_f64();
+    Ok(format!(
+        "{done} turns ({} long ones) imported in {took:.0} s, {:.0} a second",
+        scale.long,
+        done as f64 / took
+    ))
+}
+
+/// The value below which so many hundredths of all are. They are sorted by this.
+fn percentile(values: &mut [f64], hundredths: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = (values.len() as f64 * hundredths / 100.0).ceil() as usize;
+    values.get(place.saturating_sub(1)).copied().unwrap_or_default()
+}

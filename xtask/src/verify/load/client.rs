@@ -1,0 +1,135 @@
+//! Just enough HTTP to measure a server of ours without anything of others in the way.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Longer than anything may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A connection that is used again and again.
+pub struct Client {
+    address: String,
+    key: String,
+    stream: Option<BufReader<TcpStream>>,
+}
+
+/// What came back.
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> Result<Value> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
+}
+
+impl Client {
+    pub fn new(address: &str, key: &str) -> Self {
+        Self { address: address.to_owned(), key: key.to_owned(), stream: None }
+    }
+
+    pub fn get(&mut self, path: &str) -> Result<Answer> {
+        self.ask("GET", path, None)
+    }
+
+    pub fn post(&mut self, path: &str, body: &Value) -> Result<Answer> {
+        self.ask("POST", path, Some(body.to_string()))
+    }
+
+    pub fn delete(&mut self, path: &str) -> Result<Answer> {
+        self.ask("DELETE", path, None)
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: Option<String>) -> Result<Answer> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => BufReader::new(self.connect()?),
+        };
+        stream.get_mut().write_all(self.request(method, path, body.as_deref()).as_bytes())?;
+        let (answer, goes_on) = read(&mut stream).with_context(|| format!("{method} {path}"))?;
+        if goes_on {
+            self.stream = Some(stream);
+        }
+        Ok(answer)
+    }
+
+    /// Asks and leaves after this time, whether there is an answer or not.
+    pub fn abandon(&self, path: &str, after: Duration) -> Result<()> {
+        let mut stream = self.connect()?;
+        stream.write_all(self.request("GET", path, None).as_bytes())?;
+        stream.set_read_timeout(Some(after))?;
+        // Whatever it is, it is not waited for.
+        let _ = stream.read(&mut [0; 16]);
+        Ok(())
+    }
+
+    fn connect(&self) -> Result<TcpStream> {
+        let stream =
+            TcpStream::connect(&self.address).with_context(|| format!("{} is not there", self.address))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    fn request(&self, method: &str, path: &str, body: Option<&str>) -> String {
+        let body = body.unwrap_or_default();
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            self.key,
+            body.len()
+        )
+    }
+}
+
+/// An answer, and whether the connection goes on behind it.
+fn read(stream: &mut BufReader<TcpStream>) -> Result<(Answer, bool)> {
+    let first = line(stream)?;
+    let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let Some(status) = status else { bail!("no answer: {first:?}") };
+    let (mut length, mut chunked, mut goes_on) = (0, false, true);
+    loop {
+        let header = line(stream)?.to_ascii_lowercase();
+        match header.split_once(':').map(|(name, value)| (name, value.trim())) {
+            None => break,
+            Some(("content-length", value)) => length = value.parse()?,
+            Some(("transfer-encoding", value)) => chunked = value.contains("chunked"),
+            Some(("connection", value)) => goes_on = value != "close",
+            Some(_) => {}
+        }
+    }
+    let mut body = Vec::new();
+    if chunked {
+        loop {
+            let size = usize::from_str_radix(line(stream)?.split(';').next().unwrap_or_default(), 16)?;
+            take(stream, size, &mut body)?;
+            line(stream)?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        take(stream, length, &mut body)?;
+    }
+    Ok((Answer { status, body }, goes_on))
+}
+
+fn take(stream: &mut BufReader<TcpStream>, bytes: usize, into: &mut Vec<u8>) -> Result<()> {
+    let begin = into.len();
+    into.resize(begin + bytes, 0);
+    Ok(stream.read_exact(&mut into[begin..])?)
+}
+
+fn line(stream: &mut BufReader<TcpStream>) -> Result<String> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 {
+        bail!("the connection was closed");
+    }
+    Ok(line.trim_end().to_owned())
+}

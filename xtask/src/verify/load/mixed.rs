@@ -1,0 +1,185 @@
+//! Turns, searches, lists and deletions for a long time, and whether the resident set stays where it is.
+
+use super::client::Client;
+use super::texts::{self, encoded};
+use super::{Measured, percentile};
+use crate::verify::serving::Serving;
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const WORKERS: usize = 4;
+/// Samples of the resident set in all.
+const SAMPLES: u32 = 240;
+/// Of the time, while caches fill.
+const WARM_UP: f64 = 0.25;
+/// Standard errors around a slope between which it is none.
+const ERRORS: f64 = 2.0;
+
+/// The resident set at a moment.
+struct Sample {
+    hours: f64,
+    turns: f64,
+    mib: f64,
+}
+
+/// Works the server for this time.
+pub fn run(serving: &Serving, time: Duration) -> Result<Measured> {
+    let begun = Instant::now();
+    let turns = AtomicU64::new(0);
+    let samples = thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|worker| {
+                let turns = &turns;
+                scope.spawn(move || work(serving, worker, begun + time, turns))
+            })
+            .collect();
+        let mut samples = Vec::new();
+        while begun.elapsed() < time {
+            thread::sleep((time / SAMPLES).max(Duration::from_millis(200)));
+            samples.push(Sample {
+                hours: begun.elapsed().as_secs_f64() / 3_600.0,
+                turns: turns.load(Relaxed) as f64,
+                mib: resident_mib(serving.pid())?,
+            });
+            if samples.len().is_multiple_of(24)
+                && let Some(last) = samples.last()
+            {
+                println!("    {:.0} min: {:.0} turns, {:.1} MiB", last.hours * 60.0, last.turns, last.mib);
+            }
+        }
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => done?,
+                Err(_) => bail!("a worker of the load panicked"),
+            }
+        }
+        Ok(samples)
+    })?;
+    Ok(judged(&samples, time))
+}
+
+/// One after the other what people and programs do.
+fn work(serving: &Serving, worker: usize, until: Instant, turns: &AtomicU64) -> Result<()> {
+    let mut client = Client::new(&serving.address, &serving.key);
+    let searches = [texts::RARE, texts::COMMON, texts::ABSENT, texts::CHINESE, texts::TWO_WORDS, "co"];
+    for round in 0_usize.. {
+        if Instant::now() >= until {
+            return Ok(());
+        }
+        let said = format!("A common question of worker {worker}, round {round}");
+        let turn = client.post(
+            "/v1/chat/completions",
+            &json!({"model": "demo", "messages": [{"role": "user", "content": said}], "stream": round.is_multiple_of(2)}),
+        )?;
+        expect(&turn, &[200])?;
+        turns.fetch_add(1, Relaxed);
+        let path = match round % 4 {
+            0 => format!("/v1/search?q={}", encoded(searches[round / 4 % searches.len()])),
+            1 => format!("/v1/conversations?q={}", encoded(searches[round / 4 % searches.len()])),
+            2 => "/v1/turns?limit=20".to_owned(),
+            _ => "/v1/conversations".to_owned(),
+        };
+        // So many searches may wait, and these are more than people are.
+        expect(&client.get(&path)?, &[200, 503])?;
+        if round.is_multiple_of(10) {
+            let made = client.post("/v1/conversations", &json!({"title": said}))?;
+            expect(&made, &[201])?;
+            let id = made.json()?["id"].as_str().unwrap_or_default().to_owned();
+            expect(&client.delete(&format!("/v1/conversations/{id}"))?, &[204])?;
+        }
+    }
+    Ok(())
+}
+
+fn expect(answer: &super::client::Answer, statuses: &[u16]) -> Result<()> {
+    if statuses.contains(&answer.status) {
+        return Ok(());
+    }
+    bail!("the load is answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body))
+}
+
+/// Linux says it; elsewhere this is not measured.
+fn resident_mib(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .context("the resident set is read from /proc, which Linux has")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: Option<f64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    Ok(kib.context("/proc does not say the resident set")? / 1_024.0)
+}
+
+fn judged(samples: &[Sample], time: Duration) -> Measured {
+    let warm = time.as_secs_f64() / 3_600.0 * WARM_UP;
+    let late: Vec<&Sample> = samples.iter().filter(|sample| sample.hours >= warm).collect();
+    let by_hour = line(late.iter().map(|sample| (sample.hours, sample.mib)));
+    let by_turn = line(late.iter().map(|sample| (sample.turns, sample.mib)));
+    let mut sizes: Vec<f64> = late.iter().map(|sample| sample.mib).collect();
+    let (least, most) = (percentile(&mut sizes, 0.0), percentile(&mut sizes, 100.0));
+    let turns = samples.last().map_or(0.0, |last| last.turns);
+    let figure = format!(
+        "mixed load for {:.0} min: {turns:.0} turns; resident set after {:.0} min of warm-up {least:.1} to {most:.1} MiB, slope \
+         {:+.2} ± {:.2} MiB an hour, {:+.4} KiB a turn",
+        time.as_secs_f64() / 60.0,
+        warm * 60.0,
+        by_hour.slope,
+        by_hour.error * ERRORS,
+        by_turn.slope * 1_024.0,
+    );
+    let fault = (by_hour.slope > by_hour.error * ERRORS).then(|| "the resident set rises".to_owned());
+    Measured { figure, fault }
+}
+
+/// A line through points.
+struct Line {
+    slope: f64,
+    /// Standard error of the slope, for points that depend on those before them.
+    error: f64,
+}
+
+/// Least squares. What one sample is above the line, the next one is, too: that makes the error larger, by the correlation
+/// of neighbours.
+fn line(points: impl Iterator<Item = (f64, f64)>) -> Line {
+    let points: Vec<(f64, f64)> = points.collect();
+    let count = points.len() as f64;
+    if points.len() < 4 {
+        return Line { slope: 0.0, error: f64::INFINITY };
+    }
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    if square == 0.0 {
+        return Line { slope: 0.0, error: f64::INFINITY };
+    }
+    let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / square;
+    let rest: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
+    let sum: f64 = rest.iter().map(|rest| rest * rest).sum();
+    let neighbours: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let correlation = if sum == 0.0 { 0.0 } else { (neighbours / sum).clamp(0.0, 0.99) };
+    let inflation = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
+    Line { slope, error: (sum / (count - 2.0) / square).sqrt() * inflation }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(mib: impl Fn(u32) -> f64) -> Vec<Sample> {
+        (0..240)
+            .map(|n| Sample { hours: f64::from(n) / 240.0, turns: f64::from(n) * 100.0, mib: mib(n) })
+            .collect()
+    }
+
+    #[test]
+    fn a_level_set_is_told_from_one_that_rises() {
+        // Up and down by a rule, as caches do.
+        let noise = |n: u32| f64::from(n * 7_919 % 13) / 10.0;
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(judged(&samples(|n| 80.0 + noise(n)), hour).fault, None);
+        let rises = judged(&samples(|n| 80.0 + noise(n) + f64::from(n) / 60.0), hour);
+        assert_eq!(rises.fault.as_deref(), Some("the resident set rises"), "{}", rises.figure);
+        // What only rises while caches fill is level.
+        assert_eq!(judged(&samples(|n| 80.0 + noise(n) + f64::from(n.min(50))), hour).fault, None);
+    }
+}

@@ -1,0 +1,128 @@
+//! How long a search takes to its first page, and what others notice of searches.
+
+use super::client::Client;
+use super::texts::{self, encoded};
+use super::{Measured, percentile};
+use crate::verify::serving::Serving;
+use anyhow::{Result, bail};
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const FIRST_PAGE_MS_MAX: f64 = 200.0;
+const LATER_MS_MAX: f64 = 10.0;
+const TIMES: usize = 20;
+
+/// Searches that run and are abandoned at the same time, and when each is.
+const ABANDONED_AT_ONCE: usize = 50;
+const ABANDONED_AFTER: Duration = Duration::from_millis(50);
+/// Requests of others that are measured, each time.
+const OTHERS: usize = 600;
+
+/// Every kind of search to its first page, and the slowest of all.
+pub fn kinds(serving: &Serving) -> Result<Measured> {
+    let mut client = Client::new(&serving.address, &serving.key);
+    let kinds = [
+        ("rare", texts::RARE),
+        ("common", texts::COMMON),
+        ("absent", texts::ABSENT),
+        ("absent, of common trigrams", texts::ABSENT_OF_COMMON),
+        ("two letters", "co"),
+        ("one letter", "c"),
+        ("absent, one character", texts::ABSENT_SHORT),
+        ("Chinese", texts::CHINESE),
+        ("two words", texts::TWO_WORDS),
+    ];
+    let (mut shown, mut slowest) = (Vec::new(), 0.0_f64);
+    for (name, text) in kinds {
+        for (list, path) in [("hits", "/v1/search"), ("conversations", "/v1/conversations")] {
+            let path = format!("{path}?q={}", encoded(text));
+            let (mut took, mut found, mut partial) = (Vec::new(), 0, false);
+            for _ in 0..TIMES {
+                let begun = Instant::now();
+                let answer = client.get(&path)?;
+                took.push(begun.elapsed().as_secs_f64() * 1e3);
+                if answer.status != 200 {
+                    bail!("a search for {name} is answered {}", answer.status);
+                }
+                let page = answer.json()?;
+                found = page["items"].as_array().map_or(0, Vec::len);
+                partial = page["partial"] == true;
+            }
+            let (middle, most) = (percentile(&mut took, 50.0), percentile(&mut took, 100.0));
+            slowest = slowest.max(most);
+            let cut = if partial { ", partial" } else { "" };
+            println!("    {list}, {name}: {middle:.1} ms, at most {most:.1} ms ({found}{cut})");
+            shown.push(format!("{name} {middle:.0}/{most:.0}"));
+        }
+    }
+    let figure = format!(
+        "first page of a search, ms at p50/at most, hits and conversations: {}; slowest {slowest:.0} ms",
+        shown.join(", ")
+    );
+    let fault = (slowest > FIRST_PAGE_MS_MAX).then(|| format!("a first page takes {slowest:.0} ms"));
+    Ok(Measured { figure, fault })
+}
+
+/// What others wait for, alone and while searches run and are abandoned.
+pub fn others(serving: &Serving) -> Result<Measured> {
+    let before = requests(serving)?;
+    let (over, abandoned) = (AtomicBool::new(false), AtomicU64::new(0));
+    let texts = [texts::ABSENT_OF_COMMON, texts::COMMON, texts::ABSENT, "co"];
+    let during = thread::scope(|scope| {
+        for n in 0..ABANDONED_AT_ONCE {
+            let (over, abandoned) = (&over, &abandoned);
+            let client = Client::new(&serving.address, &serving.key);
+            let list = if n.is_multiple_of(3) { "/v1/conversations" } else { "/v1/search" };
+            let path = format!("{list}?q={}", encoded(texts[n % texts.len()]));
+            scope.spawn(move || {
+                while !over.load(Relaxed) {
+                    if client.abandon(&path, ABANDONED_AFTER).is_err() {
+                        return;
+                    }
+                    abandoned.fetch_add(1, Relaxed);
+                    // One that is refused at once does not begin a flood of connections: those are another matter.
+                    thread::sleep(ABANDONED_AFTER);
+                }
+            });
+        }
+        let during = requests(serving);
+        over.store(true, Relaxed);
+        during
+    })?;
+    let count = abandoned.load(Relaxed);
+    let figure = format!(
+        "p99 of other requests {before:.1} ms alone, {during:.1} ms while {ABANDONED_AT_ONCE} searches at a time ran and \
+         were abandoned ({count} in all)"
+    );
+    let later = during - before;
+    let fault = (later > LATER_MS_MAX).then(|| format!("others wait {later:.1} ms longer"));
+    Ok(Measured { figure, fault })
+}
+
+/// The p99 of requests that are no searches, in milliseconds.
+fn requests(serving: &Serving) -> Result<f64> {
+    let mut client = Client::new(&serving.address, &serving.key);
+    let first = client.get("/v1/conversations?limit=1")?.json()?;
+    let conversation = first["items"][0]["id"].as_str().unwrap_or_default().to_owned();
+    let mut took = Vec::new();
+    for n in 0..OTHERS {
+        let begun = Instant::now();
+        let answer = match n % 4 {
+            0 => client.get("/v1/conversations")?,
+            1 => client.get(&format!("/v1/turns?conversation_id={conversation}&limit=20"))?,
+            2 => client.post("/v1/conversations", &json!({"title": "one more"}))?,
+            _ => client.get("/v1/files")?,
+        };
+        took.push(begun.elapsed().as_secs_f64() * 1e3);
+        if answer.status >= 300 {
+            bail!(
+                "a request of others is answered {}: {}",
+                answer.status,
+                String::from_utf8_lossy(&answer.body)
+            );
+        }
+    }
+    Ok(percentile(&mut took, 99.0))
+}
