@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::StatusCode;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
+use serde_json::{Number, Value};
 use throughline_engine::closest_names;
 
 /// A JSON body. Fields that nobody knows are refused, with the closest one that somebody does.
@@ -66,10 +67,34 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(no_json)?;
         return Err(ApiError::bad_request("invalid_value", "the body is a list; an object is wanted"));
     }
-    serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => misfit(&error.to_string()),
-        _ => no_json(error),
+    serde_json::from_slice(bytes).or_else(|error| match error.classify() {
+        serde_json::error::Category::Data => {
+            with_whole_numbers(bytes).ok_or_else(|| misfit(&error.to_string()))
+        }
+        _ => Err(no_json(error)),
     })
+}
+
+/// The same with `384.0` as 384: JSON Schema calls it an integer, and some clients write every number so.
+fn with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    fn make_whole(value: &mut Value) {
+        match value {
+            Value::Number(number) => {
+                // Beyond this a float does not say which integer was meant.
+                const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+                let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT_MAX);
+                if let Some(whole) = whole.filter(|_| number.is_f64()) {
+                    *number = Number::from(whole as i64);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(make_whole),
+            Value::Object(members) => members.values_mut().for_each(make_whole),
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    let mut value = serde_json::from_slice(bytes).ok()?;
+    make_whole(&mut value);
+    serde_json::from_value(value).ok()
 }
 
 fn no_json(error: serde_json::Error) -> ApiError {

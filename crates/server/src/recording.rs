@@ -129,6 +129,8 @@ impl Teller {
         let setup = TurnSetup {
             upstreams: vec![UpstreamChoice::default()],
             tools: tools.iter().map(offered).collect(),
+            // As it came over the wire: text of a text protocol is text here.
+            mode: "native".to_owned(),
             ..TurnSetup::default()
         };
         let start = TurnStart { turn_id: "recording".into(), ..TurnStart::default() };

@@ -195,6 +195,19 @@ async fn of_many_turns_at_once_no_more_run_than_may() {
     assert_eq!(server.post("/v1/turns", support::saying("Wait")).await.0, 201);
 }
 
+// R: O2
+#[tokio::test]
+async fn a_server_that_stops_does_not_wait_for_parked_turns() {
+    let server = serve(ServerLimits::default()).await;
+    let (turn, asked) = unanswered(&server).await;
+    // Longer than a test may take.
+    let drained = tokio::time::timeout(support::PATIENCE, server.drain(support::PATIENCE * 60)).await;
+    assert_eq!(drained.expect("it stops").handed_over, 1);
+    let server = server.restart().await;
+    let (went_on, answer) = answer(&server, with_result(&asked, "12:30")).await;
+    assert_eq!((went_on, answer.content.as_str()), (turn, "It is 12:30."));
+}
+
 // R: S2
 #[tokio::test]
 async fn parked_turns_are_parked_after_a_restart() {

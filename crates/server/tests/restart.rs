@@ -128,7 +128,8 @@ async fn a_turn_that_should_not_go_on_unseen_is_cancelled_when_nobody_comes_back
         server.turn(json!({"input": [{"type": "text", "text": "Hi"}], "on_disconnect": "cancel"})).await;
     let mut own_stream = server.follow(&own, 0).await;
     own_stream.until("approval_request").await;
-    let body = json!({"model": "test/m", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let body = json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Hi"}],
+        "throughline": {"approval": "ask"}});
     let chat = server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap();
     let chat_turn = chat.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
     server.follow(&chat_turn, 0).await.until("approval_request").await;

@@ -377,7 +377,9 @@ export interface DeclareTools {
    * `client.<name>`, or
    * `live2d.<name>` for an avatar.
    */
-  tools: Record<string, unknown>[];
+  tools: {
+    name: string;
+  }[];
 }
 
 /** They are declared. */
@@ -1363,7 +1365,7 @@ export type RememberArguments = RememberNamed | Record<string, unknown>;
 export interface RememberChoice {
   arguments?: RememberArguments | null;
   /** An older name of the same: `exact`, `any`, or `{"arguments": {…}}` with the tests. */
-  constraints?: Record<string, unknown> | null;
+  constraints?: "exact" | "any" | null;
   /** For how long. */
   scope: RememberScope;
 }
@@ -1443,7 +1445,7 @@ export interface Say {
   /** What. */
   input: InputPart[];
   /** `next_step` (default): the model answers it in this turn. `after_turn`: the next turn begins with it. */
-  when?: "next_step" | "after_turn" | null;
+  when?: "next_step" | "after_turn";
 }
 
 /** What a key may be used for. */
@@ -1643,17 +1645,17 @@ export interface ToolCallSettings {
   /** Steps with calls in a turn. Default 5. */
   max_iterations?: number;
   /** `auto`, or `manual`: each call waits for a person. */
-  mode?: string | null;
+  mode?: "auto" | "manual" | null;
   /** Run calls of a step beside each other. */
   parallel_execution?: boolean;
   /** Protocol of text mode: `vcp` or `xml`. */
-  protocol?: string;
+  protocol?: "vcp" | "xml";
   /** Ask before every call. */
   require_confirmation?: boolean;
   /** Who says the results in text mode: `user` or `tool`. */
-  results?: string;
+  results?: "user" | "tool";
   /** When tools that change nothing start: `eager` or `after_stream`. */
-  start?: string;
+  start?: "eager" | "after_stream";
   /** Time limit of a tool that has none of its own, in milliseconds. */
   timeout_ms?: number;
   /** A group or one method, on or off; the more exact name wins. */
@@ -2867,9 +2869,9 @@ export interface Operations {
     };
     query?: {
       /** `auto`, `native` or `text`; absent = as the agent says. */
-      mode?: string;
+      mode?: "auto" | "native" | "text";
       /** `vcp` or `xml`; absent = as the agent says. Naming one means text. */
-      protocol?: string;
+      protocol?: "vcp" | "xml";
     };
     /** Prompt, tools and tokens */
     response: PromptPreview;
@@ -2892,9 +2894,9 @@ export interface Operations {
     };
     query?: {
       /** `auto`, `native` or `text`; absent = as the agent says. */
-      mode?: string;
+      mode?: "auto" | "native" | "text";
       /** `vcp` or `xml`; absent = as the agent says. Naming one means text. */
-      protocol?: string;
+      protocol?: "vcp" | "xml";
     };
     /** Every tool by name */
     response: Listed_ToolInfo;
@@ -2907,7 +2909,7 @@ export interface Operations {
     body: {
       model: string;
       messages: {
-        role: unknown;
+        role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
       }[];
       stream?: boolean | null;
     };
@@ -2963,7 +2965,7 @@ export interface Operations {
     body:
       | unknown[]
       | {
-          messages: unknown;
+          messages: unknown[];
         }
       | string;
     /** It is there */
@@ -3053,7 +3055,15 @@ export interface Operations {
        * `bedrock-converse`,
        * `bedrock-anthropic`. Absent = the one that fits best.
        */
-      api?: string;
+      api?:
+        | "openai-chat"
+        | "openai-responses"
+        | "anthropic"
+        | "gemini"
+        | "ollama"
+        | "cohere"
+        | "bedrock-converse"
+        | "bedrock-anthropic";
       /** Whether `<think>` in the text is taken for thinking, as turns do. Default true. */
       think?: boolean;
       /** In which language findings are told: `en` or `zh-CN`. Default `en`. */

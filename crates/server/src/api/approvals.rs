@@ -52,7 +52,10 @@ pub struct Approve {
 
 /// For how long an answer holds, and for which arguments. It always holds for the tool as it is defined now, and no other.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`remember` is `call`, `turn`, `conversation` or `always`, or {scope, arguments} with `these`, `any` or tests"
+)]
 pub enum RememberFor {
     /// For these arguments exactly.
     Scope(RememberScope),

@@ -118,12 +118,8 @@ fn name_each(document: &mut Value) {
 
 /// What the handlers take, where the types that they are written with say less: the place of a schema, and what is true of
 /// it besides.
-const NARROWER: [(&str, &str); 19] = [
+const NARROWER: [(&str, &str); 24] = [
     ("/components/schemas/Approve/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
-    (
-        "/components/schemas/Approve/properties/remember",
-        r#"{"type": ["string", "object", "null"], "examples": ["turn", "always"]}"#,
-    ),
     ("/components/schemas/CallResult/properties/status", r#"{"enum": ["success", "error"]}"#),
     (
         "/components/schemas/CallResult/properties/output",
@@ -148,7 +144,19 @@ const NARROWER: [(&str, &str); 19] = [
         "/components/schemas/DeclareTools/properties/tools",
         r#"{"examples": [[{"name": "client.open", "description": "Opens a page", "effect": "cosmetic"}]]}"#,
     ),
-    ("/components/schemas/Say/properties/when", r#"{"enum": ["next_step", "after_turn", null]}"#),
+    ("/components/schemas/Say/properties/when", r#"{"enum": ["next_step", "after_turn"]}"#),
+    ("/components/schemas/ToolCallSettings/properties/mode", r#"{"enum": ["auto", "manual", null]}"#),
+    ("/components/schemas/ToolCallSettings/properties/protocol", r#"{"enum": ["vcp", "xml"]}"#),
+    ("/components/schemas/ToolCallSettings/properties/start", r#"{"enum": ["eager", "after_stream"]}"#),
+    ("/components/schemas/ToolCallSettings/properties/results", r#"{"enum": ["user", "tool"]}"#),
+    (
+        "/components/schemas/RememberChoice/properties/constraints",
+        r#"{"type": ["string", "null"], "enum": ["exact", "any", null]}"#,
+    ),
+    (
+        "/components/schemas/DeclareTools/properties/tools/items",
+        r#"{"required": ["name"], "properties": {"name": {"type": "string", "pattern": "^client[.][a-z]+$"}}}"#,
+    ),
     (
         "/components/schemas/StartTurn/properties/input",
         r#"{"minItems": 1, "examples": [[{"type": "text", "text": "What time is it?"}]]}"#,
@@ -157,15 +165,27 @@ const NARROWER: [(&str, &str); 19] = [
     (
         "/paths/~1v1~1conversations~1import/post/requestBody/content/application~1json/schema",
         r#"{"type": ["array", "object"], "minItems": 1, "required": ["messages"],
+            "properties": {"messages": {"type": "array", "minItems": 1}},
             "examples": [[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]]}"#,
     ),
     (
         "/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema",
         r#"{"required": ["model", "messages"], "properties": {
             "model": {"type": "string", "minLength": 1},
-            "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["role"]}},
+            "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["role"],
+                "properties": {"role": {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}}}},
             "stream": {"type": ["boolean", "null"]}},
             "examples": [{"model": "default", "messages": [{"role": "user", "content": "What time is it?"}]}]}"#,
+    ),
+];
+/// The same for parameters of queries, by name: one name means one thing in the whole document.
+const NARROWER_PARAMETERS: [(&str, &str); 3] = [
+    ("mode", r#"{"enum": ["auto", "native", "text"]}"#),
+    ("protocol", r#"{"enum": ["vcp", "xml"]}"#),
+    (
+        "api",
+        r#"{"enum": ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama", "cohere", "bedrock-converse",
+            "bedrock-anthropic"]}"#,
     ),
 ];
 const AGENT_NAME: &str = r#"{"minLength": 1, "maxLength": 64}"#;
@@ -177,6 +197,27 @@ fn narrow(document: &mut Value) {
             schema.extend(more);
         }
     }
+    for operation in operations(document) {
+        for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+            let more = NARROWER_PARAMETERS.iter().find(|(name, _)| parameter["name"] == *name);
+            let more = more.and_then(|(_, more)| serde_json::from_str::<Map<String, Value>>(more).ok());
+            let Some(Value::Object(schema)) = parameter.get_mut("schema") else { continue };
+            // Neither a query nor a header can say null: who has nothing to say leaves the parameter out.
+            if let Some([Value::String(kind), _]) =
+                schema.get("type").and_then(Value::as_array).map(Vec::as_slice)
+            {
+                schema.insert("type".to_owned(), json!(kind.clone()));
+            }
+            schema.extend(more.unwrap_or_default());
+        }
+    }
+}
+
+/// Every operation of the document.
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let items = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
+    let operations = items.filter_map(Value::as_object_mut).flat_map(|item| item.iter_mut());
+    operations.filter(|(name, _)| METHODS.contains(&name.as_str())).map(|(_, operation)| operation)
 }
 
 /// Whatever else an operation answers with (no key, too fast, store gone) is an error in the one shape.
@@ -241,6 +282,13 @@ mod tests {
             for (name, value) in more {
                 assert_eq!(schema[&name], value, "{place}");
             }
+        }
+        let text = document.to_string();
+        for (name, _) in NARROWER_PARAMETERS {
+            assert!(text.contains(&format!("\"name\":\"{name}\"")), "there is no parameter {name}");
+        }
+        for name in throughline_wire::Dialect::ALL.map(throughline_wire::Dialect::name) {
+            assert!(NARROWER_PARAMETERS[2].1.contains(&format!("\"{name}\"")), "{name}");
         }
     }
 }

@@ -28,7 +28,8 @@ impl PageQuery {
             let what = format!("`limit` is from 1 to {PAGE_ROWS_MAX}");
             return Err(ApiError::bad_request("invalid_value", what).param("limit"));
         }
-        Ok(PageRequest { cursor, limit })
+        // `cursor=` is what a form sends that has none yet.
+        Ok(PageRequest { cursor: cursor.filter(|cursor| !cursor.is_empty()), limit })
     }
 }
 

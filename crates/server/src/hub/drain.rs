@@ -3,6 +3,9 @@
 use super::Hub;
 use std::time::Duration;
 
+/// How often is looked at what still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// What became of the turns that were running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
@@ -19,9 +22,23 @@ impl Hub {
         inner.stopping.cancel();
         inner.tasks.close();
         // Whether in time or not, what is left says it.
-        let _ = tokio::time::timeout(time, inner.tasks.wait()).await;
+        let _ = tokio::time::timeout(time, self.nothing_runs()).await;
         let handed_over = self.turns_running();
         inner.handed_over.cancel();
         Drained { handed_over }
+    }
+
+    /// Waits until all that is left are parked turns: whoever goes on with one of them does so after the next start.
+    async fn nothing_runs(&self) {
+        // Each turn has one task, until everything about it is kept.
+        let only_parked_are_left = async {
+            while self.0.tasks.len() > self.turns_parked() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = self.0.tasks.wait() => {}
+            () = only_parked_are_left => {}
+        }
     }
 }

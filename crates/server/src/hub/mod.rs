@@ -130,6 +130,11 @@ impl Hub {
         self.running().len()
     }
 
+    /// How many of them run nothing: they wait for their requester.
+    fn turns_parked(&self) -> usize {
+        self.running().values().filter(|running| running.parked.is_some()).count()
+    }
+
     /// Cancelled when viewers are to go: what a surface that is not a [`Viewer`] waits for.
     pub fn handed_over(&self) -> CancellationToken {
         self.0.handed_over.clone()

@@ -274,3 +274,27 @@ fn the_document_that_the_typed_client_is_generated_from_is_the_one_that_is_serve
          THROUGHLINE_BLESS=1 cargo test --workspace --test resources typed_client && cargo xtask typescript --write"
     );
 }
+
+// R: E5
+#[tokio::test]
+async fn what_the_description_allows_is_taken() {
+    let server = server().await;
+    // An integer is one however it is written.
+    let frames = json!({"jank_frames": 2.0, "window_ms": 1000.0});
+    let (status, said) = server.post("/v1/telemetry/frames", frames).await;
+    assert!((200..300).contains(&status), "{status} {said}");
+    assert_eq!(
+        server.post("/v1/telemetry/frames", json!({"jank_frames": 2.5, "window_ms": 1000})).await.0,
+        400
+    );
+    // A form sends an empty cursor for the first page.
+    for list in ["/v1/conversations", "/v1/files", "/v1/history/calls", "/v1/remembered"] {
+        assert_eq!(server.get(&format!("{list}?cursor=")).await.0, 200, "{list}");
+    }
+    let decoded =
+        server.client().post(server.url("/v1/decode")).header("content-type", "application/octet-stream");
+    let decoded: Value = decoded.send().await.unwrap().json().await.unwrap();
+    let validator = validator("Decoded");
+    let errors: Vec<String> = validator.iter_errors(&decoded).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{decoded}: {errors:?}");
+}

@@ -75,6 +75,8 @@ pub async fn answers_replace_those_about_the_same(store: &Opened) {
     assert_eq!(numbers(Some("c")).await, [always, here]);
     assert_eq!(numbers(Some("d")).await, [always, other]);
     assert_eq!(numbers(Some("absent")).await, [always]);
+    let everywhere = catalog.remembered_everywhere(ANN).await.unwrap();
+    assert_eq!(everywhere.iter().map(|answer| answer.number).collect::<Vec<_>>(), [always, here, other]);
 
     let again = number(answer(None, "x", "deny")).await;
     assert!(again > other, "a number is never used again");

@@ -118,6 +118,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), expect: Expect::Absent, now: 9 }) => Ok(Put::Done(_)));
     row!(remove_document(agent, "helper") => Ok(Some(document)) if document.body == json!(1));
     row!(remembered(Some("c")) => Ok(answers) if answers.is_empty());
+    row!(remembered_everywhere() => Ok(list) if list.is_empty());
     row!(remember(NewRemembered { conversation_id: Some("c".into()), about: "x".into(), answer: json!(1), at: 9 }) => Ok(None));
     row!(remember(NewRemembered { conversation_id: None, about: "x".into(), answer: json!(1), at: 9 }) => Ok(Some(_)));
     row!(forget_remembered(answer) => Ok(None));
