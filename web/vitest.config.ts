@@ -10,7 +10,7 @@ export default defineConfig({
       {
         test: {
           name: "packages",
-          include: ["{markdown,json,avatar}/tests/**/*.test.ts", "client/specs/**/*.test.ts"],
+          include: ["{markdown,json,avatar,visible}/tests/**/*.test.ts", "client/specs/**/*.test.ts"],
           environment: "node",
           testTimeout,
         },

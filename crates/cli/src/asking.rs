@@ -7,7 +7,6 @@ use crate::chat::question::{Question, Wants, edited};
 use crate::chat::transcript::{Reasoning, Transcript};
 use crate::messages::Words;
 use crate::plain::for_terminal;
-use crate::terminal::text::revealing;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,6 +15,7 @@ use throughline::{
 };
 use throughline_engine::{ApprovalId, Constraints, ToolQuestion, Wants as Wanted};
 use throughline_tools::{Asker, ToolSpec, completed};
+use throughline_wire::visible;
 use tokio::sync::{Mutex, mpsc};
 
 /// Lines read ahead.
@@ -183,7 +183,7 @@ fn prompt(wants: &Wants, filled: &Filled, words: Words) {
             None => words.typed_url().to_owned(),
         },
     };
-    eprint!("{}", for_terminal(&revealing(&prompt)));
+    eprint!("{}", for_terminal(&visible::escape(&prompt)));
 }
 
 /// What a line answers to a tool's own question; `None` = there is more to fill in.
@@ -220,7 +220,7 @@ pub fn by_hand(tool: &ToolSpec, words: Words) -> Asker {
         async move {
             if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
                 let said = crate::messages::tool_asks_nobody(&name, &question.message);
-                eprintln!("{}", for_terminal(&revealing(&said)));
+                eprintln!("{}", for_terminal(&visible::escape(&said)));
                 return ToolAnswer::Decline;
             }
             let mut lines = lines.lock().await;

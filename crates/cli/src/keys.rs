@@ -7,13 +7,14 @@ use crate::output;
 use crate::serve::running::Running;
 use crate::serve::store::{Kept, NoStore};
 use crate::setup;
-use crate::terminal::text::{revealing, width};
+use crate::terminal::text::width;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_server::Gate;
 use throughline_server::gate::{LOCAL_USER, NewKey};
 use throughline_server::principal::Scope;
+use throughline_wire::visible;
 
 /// Makes, lists or revokes.
 pub async fn run(args: &Keys) -> Ended {
@@ -42,7 +43,7 @@ pub async fn run(args: &Keys) -> Ended {
             let keys = place.list().await?;
             let key = the_one(&keys, id)?;
             place.revoke(&key.0).await?;
-            output::text(&words.key_revoked(&key.0, &revealing(&key.1)))
+            output::text(&words.key_revoked(&key.0, &visible::escape(&key.1)))
         }
     }
     .map_err(|error| messages::output_failed(&error))?;
@@ -161,7 +162,7 @@ fn table(keys: &Value, words: Words) -> String {
         let expired = key["expires_at"].as_i64().is_some_and(|at| at <= now.as_millisecond());
         rows.push([
             key["id"].as_str().unwrap_or_default().to_owned(),
-            revealing(key["name"].as_str().unwrap_or_default()).to_string(),
+            visible::escape(key["name"].as_str().unwrap_or_default()).to_string(),
             scopes.join(","),
             time(&key["created_at"]).unwrap_or_default(),
             time(&key["last_used_at"]).unwrap_or_else(|| "-".to_owned()),

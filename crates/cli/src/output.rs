@@ -2,18 +2,17 @@
 
 use serde::Serialize;
 use std::io::{self, Write};
+use throughline_wire::visible;
 
 /// Prints text.
 pub fn text(text: &str) -> io::Result<()> {
     forgiving(|out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a value as one line of JSON.
+/// Prints a value as one line of JSON: exactly the value, and nothing in its text is invisible on a terminal.
 pub fn json_line(value: &impl Serialize) -> io::Result<()> {
-    forgiving(|out| {
-        serde_json::to_writer(&mut *out, value)?;
-        out.write_all(b"\n")
-    })
+    let line = serde_json::to_string(value)?;
+    text(&format!("{}\n", visible::escape(&line)))
 }
 
 fn forgiving(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

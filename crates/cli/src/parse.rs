@@ -5,12 +5,12 @@ use crate::args::Parse;
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
 use crate::setup::{self, Tools};
-use crate::terminal::text::revealing;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use throughline::config::{Place, Protocol};
 use throughline::described::InspectionDescription;
 use throughline::inspect::{Asked, Inspection, Origin, Reading, inspect};
+use throughline_wire::visible;
 
 /// How standard input is called where it is shown.
 const STDIN: &str = "-";
@@ -85,7 +85,7 @@ fn report(file: &Path, text: &str, found: &Inspection) -> String {
     parts.sort_by_key(|(at, _)| *at);
     let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
     // Pasted text may hold anything; a terminal must show what is there.
-    let shown = crate::plain::for_terminal(&revealing(&parts.join("\n")));
+    let shown = crate::plain::for_terminal(&visible::escape(&parts.join("\n")));
     let gap = if shown.is_empty() { "" } else { "\n" };
     format!("{shown}{gap}{}\n", messages::parse_summary(found))
 }

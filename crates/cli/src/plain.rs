@@ -3,10 +3,11 @@
 use crate::chat::wording::{state_words, totals, why};
 use crate::messages::Words;
 use crate::terminal::card::duration;
-use crate::terminal::text::{harmless, revealing};
+use crate::terminal::text::harmless;
 use std::collections::HashMap;
 use throughline_engine::{BlockStart, CallStatus, Event, EventKind, TurnStatus};
 use throughline_wire::CallId;
+use throughline_wire::visible;
 
 /// Characters of arguments and of results that a note shows.
 const NOTE_CHARS_MAX: usize = 160;
@@ -171,7 +172,7 @@ impl Plain {
 
 /// One line, hidden and control characters made visible, cut.
 pub fn short(text: &str) -> String {
-    let line = harmless(&revealing(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    let line = harmless(&visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     match line.char_indices().nth(NOTE_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
@@ -257,7 +258,7 @@ mod tests {
     // R: R4
     #[test]
     fn no_text_can_steer_the_terminal() {
-        assert_eq!(for_terminal("a\r\n\x1b[2Jb"), "a\n␛[2Jb");
-        assert_eq!(short("a\u{202e}b\n\x07"), "a⟨U+202E⟩b ␇");
+        assert_eq!(for_terminal("a\r\n\x1b[2Jb"), "a\n\\u001b[2Jb");
+        assert_eq!(short("a\u{202e}b\n\x07"), "a\\u202eb \\u0007");
     }
 }

@@ -4,7 +4,7 @@ use crate::args::Choice;
 use crate::data;
 use crate::exit::Failure;
 use crate::messages::{self, Words};
-use crate::terminal::text::{Ink, revealing};
+use crate::terminal::text::Ink;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::Pins;
 use throughline_tools::process::{ControlGroups, Helper, Surroundings};
 use throughline_tools::{Registry, SourceFault, Toggle, Tool, Toolbox};
+use throughline_wire::visible;
 use throughline_wire::{Arguments, Transfer};
 
 /// Read when no other file is named.
@@ -326,14 +327,17 @@ impl Tools {
 /// What is wrong with sources of tools, a line each, on standard error. What servers say may hold anything.
 pub fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
-        eprintln!("{}", crate::plain::for_terminal(&revealing(&messages::fault(fault))));
+        eprintln!("{}", crate::plain::for_terminal(&visible::escape(&messages::fault(fault))));
     }
 }
 
 /// Rules that fit no tool there is, a line each, on standard error.
 pub fn print_unmatched_rules(app: &Throughline) {
     for (agent, rule) in app.unmatched_rules() {
-        eprintln!("{}", crate::plain::for_terminal(&revealing(&messages::unmatched_rule(&agent, &rule))));
+        eprintln!(
+            "{}",
+            crate::plain::for_terminal(&visible::escape(&messages::unmatched_rule(&agent, &rule)))
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
 use crate::setup;
 use crate::terminal::card::duration;
-use crate::terminal::text::{harmless, revealing};
+use crate::terminal::text::harmless;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,6 +18,7 @@ use throughline_engine::Effect;
 use throughline_tools::{
     AgentCallable, Executor, Found, Permission, Registered, Registry, RunsOn, ToolCall, Verdict, Withheld,
 };
+use throughline_wire::visible;
 use throughline_wire::{Arguments, NotStarted, Outcome, Output, ToolName};
 
 /// Lists, shows or runs.
@@ -77,7 +78,7 @@ async fn list(choice: &Choice, json: bool) -> Ended {
             let (name, effect, source) = (spec.name.as_str(), effect(spec.effect), &spec.source);
             text.push_str(&format!(
                 "{mark} {name:<width$}  {effect:<10}  {source:<8}  {}\n",
-                harmless(&says)
+                harmless(&visible::escape(&says))
             ));
         }
         text.push_str(&messages::tools_legend(&settings.agent));
@@ -102,16 +103,17 @@ fn show(tool: &Registered, json: bool) -> Ended {
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
         let runs = if spec.runs_on == RunsOn::Client { "in a connected page or app" } else { "here" };
         crate::output::text(&format!(
-            "{} ({})\n{}\n\n  effect    {}, {}\n  source    {}\n  callable  by models: {}\n  on wire   {}\n  runs      {runs}, for at most {}\n\narguments\n{schema}\n",
+            "{} ({})\n{}\n\n  effect    {}, {}\n  source    {}\n  callable  by models: {}\n  on wire   {}\n  runs      {runs}, for at most {}\n\narguments\n{}\n",
             spec.name,
-            spec.title,
-            spec.description,
+            visible::escape(&spec.title),
+            visible::escape(&spec.description),
             effect(spec.effect),
             if asks(tool) { "asks first" } else { "runs without asking" },
             spec.source,
             if spec.agent_callable == AgentCallable::Yes { "yes" } else { "no" },
             tool.wire_name(),
             duration(u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX)),
+            visible::escape(&schema),
         ))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
@@ -152,7 +154,7 @@ async fn call(registry: &Registry, name: &str, arguments: &str, approve: bool, j
     let started = Instant::now();
     let progress = |progress: throughline_engine::Progress| async move {
         if let Some(message) = &progress.message {
-            eprintln!("… {}", harmless(message));
+            eprintln!("… {}", harmless(&visible::escape(message)));
         }
     };
     let mut running = std::pin::pin!(executor.run(registry, call, progress));
@@ -196,7 +198,7 @@ fn allowed_by_person(name: &str, arguments: &Arguments) -> Result<bool, Failure>
     }
     let shown = serde_json::to_string_pretty(&arguments.value).unwrap_or_else(|_| arguments.text.clone());
     let words = messages::Words(messages::Lang::of_environment());
-    eprint!("{}", messages::question(words, name, &crate::plain::for_terminal(&revealing(&shown))));
+    eprint!("{}", messages::question(words, name, &crate::plain::for_terminal(&visible::escape(&shown))));
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|error| messages::input_failed(&error))?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
@@ -224,8 +226,8 @@ fn print_outcome(outcome: &Outcome, took: &str, json: bool) -> io::Result<()> {
         other => (format!("✘ {other:?}"), None),
     };
     if let Some(Output { text, media, spilled_to, .. }) = output {
-        let terminal = io::stdout().is_terminal();
-        let text = if terminal { crate::plain::for_terminal(text) } else { text.clone() };
+        // Also where it is read later, out of a pipe or a file; `--json` is exact.
+        let text = visible::escape(text);
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         crate::output::text(&format!("{text}{end}"))?;
         for media in media {
@@ -235,6 +237,6 @@ fn print_outcome(outcome: &Outcome, took: &str, json: bool) -> io::Result<()> {
             eprintln!("the whole output is in {path}");
         }
     }
-    eprintln!("{}", crate::plain::for_terminal(&said));
+    eprintln!("{}", crate::plain::for_terminal(&visible::escape(&said)));
     Ok(())
 }

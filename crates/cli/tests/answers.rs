@@ -122,6 +122,26 @@ while IFS= read -r line; do
 done
 "#;
 
+// R: A5
+#[test]
+fn a_question_shows_what_runs() {
+    let turned = json!({"title": "tea", "when": "\u{202e}2026-11-24"});
+    let steps = [Script::new().call("demo_calendar", turned.clone()), Script::new().say("Done.")];
+    let played = Played::new(Queue::new(steps));
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = throughline(folder.path(), folder.path(), &["ask", "--events", "go"]);
+    let mut terminal = Terminal::start(command.args(played.arguments(Dialect::OpenaiChat)));
+    terminal.until(r#""when": "\u202e2026-11-24""#);
+    terminal.until("› ");
+    terminal.line("a");
+    let (code, log, shown) = terminal.end();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains('\u{202e}'), "{shown:?}");
+    let events = check_log(&log);
+    let input = events.iter().find(|event| event["type"] == "tool_input").unwrap();
+    assert_eq!(input["arguments"], turned, "what runs is exact");
+}
+
 fn with_server() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("server.sh"), SERVER).unwrap();

@@ -135,6 +135,23 @@ fn tools_are_listed_shown_and_run() {
     assert!(said.contains("+09:00"), "{said}");
 }
 
+// R: A5
+#[test]
+fn what_a_tool_wrote_steers_no_terminal_also_out_of_a_pipe() {
+    let entry = r#"{"title": "\u001b[2Jtea", "when": "\u202e2026-11-24"}"#;
+    let call = ["tools", "call", "demo.calendar", entry, "--approve"];
+    let (code, said, _) = output(&call);
+    assert_eq!(code, Some(0));
+    assert!(said.contains(r"added to the demo calendar: \u001b[2Jtea, \u202e2026-11-24."), "{said:?}");
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+
+    let (_, said, _) = output(&[&call[..], &["--json"]].concat());
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+    let done: Value = serde_json::from_str(&said).unwrap();
+    let text = done["done"]["text"].as_str().unwrap();
+    assert!(text.contains("\u{1b}[2Jtea, \u{202e}2026-11-24."), "the value is exact: {text:?}");
+}
+
 #[test]
 fn a_tool_run_by_hand_tells_its_end_by_the_exit_code() {
     let (code, _, said) = output(&["tools", "call", "demo.fail"]);

@@ -17,7 +17,7 @@ use crate::record::CallState;
 use crate::setup::OfferedTool;
 use crate::turn::{Check, Machine, PendingEdit, Subject};
 use crate::wording;
-use throughline_wire::{Arguments, CallId, Outcome, Started, ToolName};
+use throughline_wire::{Arguments, CallId, Outcome, Started, ToolName, visible};
 
 /// What somebody answers.
 pub(crate) struct Spoken {
@@ -62,6 +62,7 @@ impl Machine<'_> {
         let Some(case) = self.case(at) else { return };
         let (fingerprint, arguments_hash) =
             (case.fingerprint.to_owned(), canonical::arguments_hash(case.arguments));
+        let arguments_text = visible::json(&case.arguments.value);
         let call = &self.record.calls[at];
         let approval_id = ApprovalId::new(format!("{}.a{}", call.id, call.questions + 1));
         // R: T3: who wants to see every call is not hurried.
@@ -74,6 +75,7 @@ impl Machine<'_> {
             question,
             rule,
             expires_at,
+            arguments_text: Some(arguments_text),
             arguments_hash,
             fingerprint,
             schema: None,

@@ -1,17 +1,18 @@
 //! What a person changed in arguments: a small list of places.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use throughline_wire::visible;
 
 /// Places that are listed; a change of more is told as one change of the whole.
 const PLACES_MAX: usize = 64;
 
-/// `[{path, from, to}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another
-/// length are one change. R: A2
+/// `[{path, from, to, text}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another
+/// length are one change. `text` is the change for people: nothing in it is invisible. R: A2, A5
 pub(crate) fn changes(from: &Value, to: &Value) -> Value {
     let mut found = Vec::new();
     compare("", Some(from), Some(to), &mut found);
     match found.len() > PLACES_MAX {
-        true => json!([{ "path": "", "from": from, "to": to }]),
+        true => Value::Array(vec![change("", Some(from), Some(to))]),
         false => Value::Array(found),
     }
 }
@@ -33,19 +34,29 @@ fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, found: &mut Vec
                 compare(&format!("{path}/{at}"), Some(from), Some(to), found);
             }
         }
-        (from, to) => {
-            let mut change = Map::from_iter([("path".to_owned(), path.into())]);
-            let sides = [("from", from), ("to", to)];
-            let given = sides.into_iter().filter_map(|(side, value)| Some((side.to_owned(), value?.clone())));
-            change.extend(given);
-            found.push(Value::Object(change));
-        }
+        (from, to) => found.push(change(path, from, to)),
     }
+}
+
+fn change(path: &str, from: Option<&Value>, to: Option<&Value>) -> Value {
+    let mut change = Map::from_iter([("path".to_owned(), path.into())]);
+    let sides = [("from", from), ("to", to)];
+    change.extend(sides.into_iter().filter_map(|(side, value)| Some((side.to_owned(), value?.clone()))));
+    let values = match (from.map(visible::json), to.map(visible::json)) {
+        (Some(from), Some(to)) => format!("{from} → {to}"),
+        (None, Some(to)) => format!("{to}, added"),
+        (Some(from), None) => format!("{from}, removed"),
+        (None, None) => String::new(),
+    };
+    let text = if path.is_empty() { values } else { format!("{}: {values}", visible::escape_once(path)) };
+    change.insert("text".to_owned(), text.into());
+    Value::Object(change)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn only_what_changed_is_listed() {
@@ -55,15 +66,32 @@ mod tests {
                 json!({"a": 1, "b": {"c/d": "x"}, "gone": 0}),
                 json!({"a": 2, "b": {"c/d": "y"}, "new": null}),
                 json!([
-                    {"path": "/a", "from": 1, "to": 2},
-                    {"path": "/b/c~1d", "from": "x", "to": "y"},
-                    {"path": "/gone", "from": 0},
-                    {"path": "/new", "to": null},
+                    {"path": "/a", "from": 1, "to": 2, "text": "/a: 1 → 2"},
+                    {"path": "/b/c~1d", "from": "x", "to": "y", "text": "/b/c~1d: \"x\" → \"y\""},
+                    {"path": "/gone", "from": 0, "text": "/gone: 0, removed"},
+                    {"path": "/new", "to": null, "text": "/new: null, added"},
                 ]),
             ),
-            (json!({"l": [1, 2]}), json!({"l": [1, 3]}), json!([{"path": "/l/1", "from": 2, "to": 3}])),
-            (json!({"l": [1]}), json!({"l": [1, 3]}), json!([{"path": "/l", "from": [1], "to": [1, 3]}])),
-            (json!("ls"), json!("ls -l"), json!([{"path": "", "from": "ls", "to": "ls -l"}])),
+            (
+                json!({"l": [1, 2]}),
+                json!({"l": [1, 3]}),
+                json!([{"path": "/l/1", "from": 2, "to": 3, "text": "/l/1: 2 → 3"}]),
+            ),
+            (
+                json!({"l": [1]}),
+                json!({"l": [1, 3]}),
+                json!([{"path": "/l", "from": [1], "to": [1, 3], "text": "/l: [1] → [1,3]"}]),
+            ),
+            (
+                json!("ls"),
+                json!("ls -l"),
+                json!([{"path": "", "from": "ls", "to": "ls -l", "text": "\"ls\" → \"ls -l\""}]),
+            ),
+            (
+                json!({"when": "x"}),
+                json!({"when": "\u{202e}x"}),
+                json!([{"path": "/when", "from": "x", "to": "\u{202e}x", "text": "/when: \"x\" → \"\\u202ex\""}]),
+            ),
         ];
         for (from, to, expected) in table {
             assert_eq!(changes(&from, &to), expected, "{from} {to}");

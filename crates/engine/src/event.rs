@@ -188,6 +188,10 @@ pub enum EventKind {
         /// When it counts as denied; absent = never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Millis>,
+        /// The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as the same
+        /// value. R: A5
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments_text: Option<String>,
         /// Hash of the canonical arguments that the answer is bound to, BLAKE3 in hex.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         arguments_hash: String,

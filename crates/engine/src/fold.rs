@@ -235,6 +235,9 @@ pub struct Approval {
     /// When it counts as denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+    /// The arguments that would run, as JSON text for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_text: Option<String>,
     /// Of the arguments that an answer is bound to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arguments_hash: String,
@@ -541,6 +544,7 @@ impl ToolCall {
                 question,
                 rule,
                 expires_at,
+                arguments_text,
                 arguments_hash,
                 fingerprint,
                 schema,
@@ -554,6 +558,7 @@ impl ToolCall {
                     question: question.clone(),
                     rule: rule.clone(),
                     expires_at: *expires_at,
+                    arguments_text: arguments_text.clone(),
                     arguments_hash: arguments_hash.clone(),
                     fingerprint: fingerprint.clone(),
                 });

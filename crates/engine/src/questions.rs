@@ -181,6 +181,7 @@ impl Machine<'_> {
             rule: "elicitation".into(),
             expires_at,
             // An answer says nothing about the call: it is bound to the question alone.
+            arguments_text: None,
             arguments_hash: String::new(),
             fingerprint: String::new(),
             kind: QuestionKind::Elicitation,

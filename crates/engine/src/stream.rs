@@ -14,7 +14,7 @@ use crate::wording;
 use std::borrow::Cow;
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, Hosted, NotStarted, Outcome, Output, Problem,
-    ProblemKind, RawArguments, Slot, StepEvent, ToolChoice, ToolName, UpstreamCallId, WireName,
+    ProblemKind, RawArguments, Slot, StepEvent, ToolChoice, ToolName, UpstreamCallId, WireName, visible,
 };
 
 impl Machine<'_> {
@@ -184,7 +184,7 @@ impl Machine<'_> {
         let tool = self.setup.tools.iter().find(|tool| tool.wire_name == name);
         let use_ = EventKind::ToolUse {
             tool_name: tool.map_or_else(|| ToolName::new(name.as_str()), |tool| tool.name.clone()),
-            title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
+            title: tool.map(|tool| visible::escape(&tool.title).into_owned()).unwrap_or_default(),
             source: tool.map(|tool| tool.source.clone()).unwrap_or_default(),
             effect: tool.map_or(Effect::External, |tool| tool.effect),
             wire_name: name,

@@ -263,6 +263,7 @@ mod tests {
                 question: text(),
                 rule: text(),
                 expires_at: None,
+                arguments_text: None,
                 arguments_hash: text(),
                 fingerprint: text(),
                 schema: None,

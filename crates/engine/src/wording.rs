@@ -14,7 +14,8 @@ use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError, visible}
 // --- failures ---
 
 fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable: bool) -> Fault {
-    Fault { code: code.into(), what: what.into(), why: why.into(), remedy: remedy.into(), retryable }
+    let why = visible::escape(&why.into()).into_owned();
+    Fault { code: code.into(), what: what.into(), why, remedy: remedy.into(), retryable }
 }
 
 pub(crate) fn no_upstream() -> Fault {

@@ -554,7 +554,12 @@ fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() 
         EventKind::ApprovalResolved { arguments_diff, .. } => arguments_diff.clone(),
         _ => None,
     });
-    let expected = serde_json::json!([{"path": "/to", "from": "all@example.com", "to": "me@example.com"}]);
+    let expected = serde_json::json!([{
+        "path": "/to",
+        "from": "all@example.com",
+        "to": "me@example.com",
+        "text": "/to: \"all@example.com\" → \"me@example.com\"",
+    }]);
     assert_eq!(diff, Some(expected));
     let call = world.message().calls().next().cloned().expect("a call");
     assert_eq!(call.arguments.expect("arguments")["to"], "all@example.com");

@@ -44,12 +44,17 @@ pub fn is_hidden(char: char) -> bool {
 /// Values, names, titles, outputs: everything hidden is spelt out, but for tabs, line ends and what emoji are made of.
 /// Spelling out twice changes nothing.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    spelt_out(text, false)
+    spelt_out(text, Kind::Value)
 }
 
 /// Running text: what letters need stays as well, that is joiners in Arabic and Indic words and variants of ideographs.
 pub fn escape_prose(text: &str) -> Cow<'_, str> {
-    spelt_out(text, true)
+    spelt_out(text, Kind::Prose)
+}
+
+/// A piece of running text whose neighbours are not known: joiners and variants at its ends stay, since they may belong there.
+pub fn escape_piece(text: &str) -> Cow<'_, str> {
+    spelt_out(text, Kind::Piece)
 }
 
 /// Like [`escape`], once, for a text that a person decides by and that is no JSON: two texts never look the same, since
@@ -61,12 +66,19 @@ pub fn escape_once(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON value to be read by people: indented, everything hidden spelt out. Reading it gives the same value.
+/// A JSON value as text for people, with everything hidden spelt out. Reading it gives the same value.
 pub fn json(value: &Value) -> String {
-    escape(&format!("{value:#}")).into_owned()
+    escape(&value.to_string()).into_owned()
 }
 
-fn spelt_out(text: &str, is_prose: bool) -> Cow<'_, str> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Value,
+    Prose,
+    Piece,
+}
+
+fn spelt_out(text: &str, kind: Kind) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n')) {
         return Cow::Borrowed(text);
     }
@@ -77,7 +89,7 @@ fn spelt_out(text: &str, is_prose: bool) -> Cow<'_, str> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, char)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
-        if is_hidden(char) && !belongs(char, before, last, next, is_prose) {
+        if is_hidden(char) && !belongs(char, (before, last, next), kind) {
             out.push_str(&text[copied..at]);
             copied = at + char.len_utf8();
             for unit in char.encode_utf16(&mut [0; 2]) {
@@ -95,7 +107,7 @@ fn spelt_out(text: &str, is_prose: bool) -> Cow<'_, str> {
 }
 
 /// It is hidden and has a use where it stands: after `before` and `last`, in front of `next`.
-fn belongs(char: char, before: Option<char>, last: Option<char>, next: Option<char>, is_prose: bool) -> bool {
+fn belongs(char: char, (before, last, next): (Option<char>, Option<char>, Option<char>), kind: Kind) -> bool {
     let is = |at: Option<char>, test: fn(char) -> bool| at.is_some_and(test);
     let is_selected = last == Some('\u{fe0f}') && is(before, is_pictograph);
     let is_for_emoji = match char {
@@ -109,7 +121,7 @@ fn belongs(char: char, before: Option<char>, last: Option<char>, next: Option<ch
         '\u{200d}' => (is_selected || is(last, is_pictograph)) && is(next, is_pictograph),
         _ => false,
     };
-    let is_for_letters = is_prose
+    let is_for_letters = kind != Kind::Value
         && match char {
             '\u{200c}' | '\u{200d}' => is(last, is_joining),
             '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' => {
@@ -118,7 +130,10 @@ fn belongs(char: char, before: Option<char>, last: Option<char>, next: Option<ch
             '\u{e0100}'..='\u{e01ef}' => is(last, is_ideograph),
             _ => false,
         };
-    is_for_emoji || is_for_letters
+    let is_of_neighbours = kind == Kind::Piece
+        && (last.is_none() || next.is_none())
+        && matches!(char, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    is_for_emoji || is_for_letters || is_of_neighbours
 }
 
 /// Of the blocks that emoji are in.

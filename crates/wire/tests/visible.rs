@@ -57,14 +57,26 @@ fn what_only_looks_like_an_escape_has_its_backslash_doubled() {
     }
 }
 
+/// A model's text comes in pieces that end anywhere.
 #[test]
-fn a_value_is_indented_and_reads_back() {
+fn what_may_belong_to_a_neighbouring_piece_stays() {
+    for (piece, shown) in [
+        ("👩\u{200d}", "👩\u{200d}"),
+        ("\u{200d}💻", "\u{200d}💻"),
+        ("\u{fe0f}", "\u{fe0f}"),
+        ("\u{202e}x", "\\u202ex"),
+        ("a\u{200d}b", "a\\u200db"),
+    ] {
+        assert_eq!(visible::escape_piece(piece), shown, "{piece:?}");
+    }
+}
+
+#[test]
+fn a_value_reads_back() {
     let value = json!({"when": "\u{202e}2026-11-24", "n\u{200b}": ["\u{e0041}", "\\u202e", 1.5]});
     let text = visible::json(&value);
-    assert_eq!(
-        text,
-        "{\n  \"when\": \"\\u202e2026-11-24\",\n  \"n\\u200b\": [\n    \"\\udb40\\udc41\",\n    \"\\\\u202e\",\n    1.5\n  ]\n}"
-    );
+    let expected = r#"{"when":"\u202e2026-11-24","n\u200b":["\udb40\udc41","\\u202e",1.5]}"#;
+    assert_eq!(text, expected);
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
 }
 
@@ -135,8 +147,8 @@ proptest! {
     #[test]
     fn a_json_text_stays_the_same_value(text in text()) {
         let value = json!({text.clone(): [text]});
-        let compact = visible::escape(&value.to_string()).into_owned();
-        prop_assert_eq!(&serde_json::from_str::<Value>(&compact).unwrap(), &value);
+        let indented = visible::escape(&format!("{value:#}")).into_owned();
+        prop_assert_eq!(&serde_json::from_str::<Value>(&indented).unwrap(), &value);
         prop_assert_eq!(serde_json::from_str::<Value>(&visible::json(&value)).unwrap(), value);
     }
 }

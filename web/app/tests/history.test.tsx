@@ -111,6 +111,7 @@ function call(n: number): CallInfo {
     effect: "read",
     status: "success",
     arguments: "{}",
+    arguments_text: "{}",
     started_at: n,
   };
 }

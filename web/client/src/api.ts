@@ -188,6 +188,8 @@ export interface BucketMetrics {
 export type CallDetail = CallInfo & {
   /** Its block in the message. */
   call: ToolCall;
+  /** What it produced, for people: nothing in it is invisible. */
+  output_text: string;
   /** What the model was told about it; absent = it was told nothing (yet). */
   seen_by_model?: string | null;
   /** What happened to it, in order. */
@@ -198,6 +200,8 @@ export type CallDetail = CallInfo & {
 export interface CallInfo {
   /** As JSON, or the text that is not JSON; its beginning if it is long. */
   arguments: string;
+  /** The same for people: nothing in it is invisible, and JSON reads as the same value. */
+  arguments_text: string;
   /** In which conversation. */
   conversation_id?: string | null;
   /** How long it ran, in milliseconds. */
@@ -739,6 +743,8 @@ export interface Listed_CallInfo {
   items: {
     /** As JSON, or the text that is not JSON; its beginning if it is long. */
     arguments: string;
+    /** The same for people: nothing in it is invisible, and JSON reads as the same value. */
+    arguments_text: string;
     /** In which conversation. */
     conversation_id?: string | null;
     /** How long it ran, in milliseconds. */
@@ -1229,6 +1235,8 @@ export interface Parsed {
 export interface ParsedRequest {
   /** The arguments, if they could be read. */
   arguments?: Record<string, unknown> | null;
+  /** The same as JSON text for people: nothing in it is invisible, and it reads as the same value. */
+  arguments_text?: string | null;
   /** In characters, from 1. */
   column: number;
   /** The byte behind it. */
@@ -1606,6 +1614,11 @@ export interface ToolCall {
     rule: string;
     /** milliseconds since 1970 */
     expires_at?: number;
+    /**
+     * The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as the
+     * same value.
+     */
+    arguments_text?: string;
     arguments_hash?: string;
     fingerprint?: string;
     kind?: "elicitation";
@@ -2263,6 +2276,11 @@ export interface Event_approval_request {
   rule: string;
   /** When it counts as denied; absent = never. milliseconds since 1970 */
   expires_at?: number;
+  /**
+   * The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as the
+   * same value.
+   */
+  arguments_text?: string;
   arguments_hash?: string;
   fingerprint?: string;
   /** JSON Schema of values to be filled in. */
@@ -2691,6 +2709,11 @@ export type Block =
         rule: string;
         /** milliseconds since 1970 */
         expires_at?: number;
+        /**
+         * The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as
+         * the same value.
+         */
+        arguments_text?: string;
         arguments_hash?: string;
         fingerprint?: string;
         kind?: "elicitation";

@@ -5,10 +5,11 @@ use super::question::{Question, Wants, editable, edited};
 use crate::messages::Words;
 use crate::terminal::line_editor::{Edit, Had, LineEditor};
 use crate::terminal::painter::CursorAt;
-use crate::terminal::text::{Ink, Line, Style, revealing, width};
+use crate::terminal::text::{Ink, Line, Style, width};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use throughline::{Answer, Decision, Remember, Scope, ToolAnswer};
 use throughline_engine::{ApprovalId, Constraints};
+use throughline_wire::visible;
 
 /// Lines of an editor for arguments; longer ones scroll in it.
 const EDITOR_ROWS: usize = 12;
@@ -341,16 +342,16 @@ impl Dialog {
             }
             (Stage::Filling | Stage::Filled, Wants::Fields(form)) => {
                 for (title, value) in self.filled.shown(form, words) {
-                    let mut line = Line::new(&format!("{}: ", revealing(&title)), Style::DIM);
-                    line.push(&revealing(&value), Style::PLAIN);
+                    let mut line = Line::new(&format!("{}: ", visible::escape(&title)), Style::DIM);
+                    line.push(&visible::escape(&value), Style::PLAIN);
                     lines.extend(line.wrapped(columns));
                 }
                 if let Some(field) = self.filled.next(form) {
                     if !field.about.is_empty() {
-                        lines.extend(Line::new(&revealing(&field.about), Style::DIM).wrapped(columns));
+                        lines.extend(Line::new(&visible::escape(&field.about), Style::DIM).wrapped(columns));
                     }
                     let hint = field.hint(words);
-                    let prompt = format!("{}: ", revealing(&field.title));
+                    let prompt = format!("{}: ", visible::escape(&field.title));
                     cursor = self.editor_lines(&prompt, &hint, columns, &mut lines);
                     lines.extend(self.fault_lines(columns));
                     lines.extend(Line::new(words.form_keys(), Style::DIM).wrapped(columns));

@@ -3,10 +3,11 @@
 use super::form::Form;
 use crate::messages::Words;
 use crate::terminal::card::duration;
-use crate::terminal::text::{Ink, Line, Style, is_hidden, revealing};
+use crate::terminal::text::{Ink, Line, Style};
 use serde_json::Value;
 use throughline_engine::ApprovalId;
 use throughline_wire::CallId;
+use throughline_wire::visible;
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,14 +99,14 @@ impl Question {
     fn about(&self, now: i64, words: Words) -> Line {
         let mut parts = Vec::new();
         if !self.source.is_empty() {
-            parts.push(format!("{} {}", words.source(), revealing(&self.source)));
+            parts.push(format!("{} {}", words.source(), visible::escape(&self.source)));
         }
         if let Wants::Approval { .. } = self.wants {
             if !self.effect.is_empty() {
                 parts.push(format!("{}: {}", words.effect(), self.effect));
             }
             if !self.rule.is_empty() {
-                parts.push(format!("{}: {}", words.rule(), revealing(&self.rule)));
+                parts.push(format!("{}: {}", words.rule(), visible::escape(&self.rule)));
             }
         }
         if let Some(expires_at) = self.expires_at {
@@ -131,7 +132,7 @@ fn duration_left(ms: i64) -> String {
 }
 
 fn text_lines(text: &str, style: Style) -> Vec<Line> {
-    revealing(text).split('\n').map(|line| Line::new(line, style)).collect()
+    visible::escape(text).split('\n').map(|line| Line::new(line, style)).collect()
 }
 
 /// JSON to be edited: indented, hidden characters as escapes, so that what is seen is what is there.
@@ -140,16 +141,7 @@ pub fn editable(arguments: &str) -> String {
         .ok()
         .and_then(|value| serde_json::to_string_pretty(&value).ok())
         .unwrap_or_else(|| arguments.to_owned());
-    let mut text = String::with_capacity(pretty.len());
-    for char in pretty.chars() {
-        if is_hidden(char) {
-            let mut units = [0; 2];
-            text.extend(char.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
-        } else {
-            text.push(char);
-        }
-    }
-    text
+    visible::escape(&pretty).into_owned()
 }
 
 /// Arguments that a person wrote.

@@ -536,7 +536,7 @@ It is sunny.
                 "from builtin · effect: write · rule: rule:2 ask demo.* · 5 min 00 s left",
                 "May I?",
                 "{",
-                "  \"title\": \"a⟨U+202E⟩b\"",
+                "  \"title\": \"a\\u202eb\"",
                 "}",
             ]
         );

@@ -8,13 +8,13 @@ use crate::args::{Choice, Connect};
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages::{self, Lang, Words};
 use crate::setup;
-use crate::terminal::text::revealing;
 use file::Change;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 use throughline::config::{Connection, OwnAddress, pasted_key};
 use throughline::{KeyOrigin, ProbeFailure, Secret, Upstream, known};
+use throughline_wire::visible;
 
 /// How long an upstream may take to say which models it has.
 const LIST_MAX: Duration = Duration::from_secs(15);
@@ -76,7 +76,7 @@ fn forget(name: &str, words: Words) -> Ended {
 
 /// What is done, a line each, on standard error. What upstreams say may hold anything.
 fn say(line: &str) {
-    eprintln!("{}", revealing(line));
+    eprintln!("{}", visible::escape(line));
 }
 
 /// The upstream that is to be connected, as it is now.

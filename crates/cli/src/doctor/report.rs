@@ -1,9 +1,10 @@
 //! Findings, and how they are shown.
 
 use crate::messages::Words;
-use crate::terminal::text::{revealing, width};
+use crate::terminal::text::width;
 use serde::Serialize;
 use serde_json::{Value, json};
+use throughline_wire::visible;
 
 /// What a finding is about; in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -118,7 +119,7 @@ impl Finding {
             State::Wrong => '✘',
         };
         // What servers and files say may hold characters that hide others.
-        let (name, detail) = (revealing(&self.name), revealing(&self.detail));
+        let (name, detail) = (visible::escape(&self.name), visible::escape(&self.detail));
         let room = " ".repeat(columns.saturating_sub(width(&name)));
         let mut lines = detail.lines();
         text.push_str(&format!("  {mark} {name}{room}  {}\n", lines.next().unwrap_or_default()));
@@ -126,7 +127,7 @@ impl Finding {
             text.push_str(&format!("      {line}\n"));
         }
         if let Some(remedy) = &self.remedy {
-            text.push_str(&format!("      → {}\n", revealing(remedy)));
+            text.push_str(&format!("      → {}\n", visible::escape(remedy)));
         }
     }
 }

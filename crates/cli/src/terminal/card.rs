@@ -1,7 +1,8 @@
 //! A tool call as lines that live: name, arguments filling in, running time, outcome.
 
-use super::text::{Ink, Line, Style, revealing};
+use super::text::{Ink, Line, Style};
 use throughline_engine::CallStatus;
+use throughline_wire::visible;
 
 /// Time one picture of the spinner stays, in milliseconds.
 const SPINNER_MS: i64 = 80;
@@ -218,7 +219,7 @@ fn details(text: &str, style: Style, columns: usize) -> Vec<Line> {
 
 /// Line breaks and runs of space as single spaces; hidden characters spelt out.
 fn one_line(text: &str) -> String {
-    revealing(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+    visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 #[cfg(test)]
@@ -294,6 +295,6 @@ mod tests {
     #[test]
     fn hidden_characters_in_arguments_are_seen() {
         let card = Card { input: "a\u{202e}b\nc".into(), ..card(CallStatus::Queued) };
-        check(&card, 0, 60, &["◦ demo.weather  a⟨U+202E⟩b c"]);
+        check(&card, 0, 60, &["◦ demo.weather  a\\u202eb c"]);
     }
 }

@@ -1,5 +1,6 @@
 //! Styled lines: their width in columns, wrapping, and escape codes.
 
+use throughline_wire::visible;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -72,7 +73,7 @@ pub struct Span {
 pub struct Line(pub Vec<Span>);
 
 impl Line {
-    /// A line in one style. Control characters become visible: nothing a model or tool says may steer the terminal.
+    /// A line in one style. What nobody would see becomes visible: nothing a model or tool says may steer the terminal.
     pub fn new(text: &str, style: Style) -> Self {
         let mut line = Line::default();
         line.push(text, style);
@@ -222,56 +223,9 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Tabs as spaces, control characters as their pictures: no text from outside may move the cursor or set a title.
+/// A line of a text for the terminal: no text from outside may move the cursor, set a title or turn what stands around it.
 pub fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '\t' => out.push_str("    "),
-            '\u{7f}' => out.push('\u{2421}'),
-            '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(char))),
-            '\u{80}'..='\u{9f}' => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// For what a person is asked to allow: characters that turn text around or are not there to be seen are spelt out,
-/// so that the text on the screen is the text that runs (R4).
-pub fn revealing(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            hidden if is_hidden(hidden) => out.push_str(&format!("⟨U+{:04X}⟩", u32::from(hidden))),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// Nothing is seen of it, or it changes where other characters are seen: bidirectional controls, zero-width characters,
-/// fillers, tags and variation selectors (but for the one that emoji need).
-pub fn is_hidden(char: char) -> bool {
-    matches!(
-        char,
-        '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{61c}'
-            | '\u{ad}'
-            | '\u{34f}'
-            | '\u{115f}'
-            | '\u{1160}'
-            | '\u{180e}'
-            | '\u{2800}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0e}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e01ef}'
-    )
+    visible::escape_piece(text).replace('\t', "    ").replace('\n', "\\n").replace('\r', "\\r")
 }
 
 #[cfg(test)]
@@ -310,14 +264,14 @@ mod tests {
         assert_eq!(Line::new("abcd", Style::PLAIN).truncated(4).plain(), "abcd");
     }
 
-    // R: R4
+    // R: R4, A5
     #[test]
     fn no_text_can_steer_the_terminal() {
         assert_eq!(
             Line::new("a\x1b]0;title\x07\u{9b}2J\tb", Style::PLAIN).plain(),
-            "a␛]0;title␇\u{fffd}2J    b"
+            "a\\u001b]0;title\\u0007\\u009b2J    b"
         );
-        assert_eq!(revealing("rm a\u{202e}txt\u{200b}."), "rm a⟨U+202E⟩txt⟨U+200B⟩.");
+        assert_eq!(Line::new("a\nb\r\u{202e}c", Style::PLAIN).plain(), "a\\nb\\u000d\\u202ec");
     }
 
     #[test]

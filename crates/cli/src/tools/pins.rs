@@ -5,9 +5,9 @@
 use crate::data;
 use crate::exit::{Ended, Exit, Failure};
 use crate::messages;
-use crate::terminal::text::revealing;
 use serde_json::json;
 use throughline_tools::mcp::{Changed, Pins, PinsError};
+use throughline_wire::visible;
 
 /// Prints every difference that waits.
 pub fn changes(json: bool) -> Ended {
@@ -50,7 +50,7 @@ pub fn approve(name: &str) -> Ended {
 /// What a server says may hold anything: what turns text around or is not there to be seen is spelt out.
 fn shown(changed: &Changed) -> String {
     let diff: String = changed.diff().lines().map(|line| format!("  {line}\n")).collect();
-    format!("{}\n{}", revealing(&changed.name), crate::plain::for_terminal(&revealing(&diff)))
+    format!("{}\n{}", visible::escape(&changed.name), crate::plain::for_terminal(&visible::escape(&diff)))
 }
 
 fn pins() -> Result<Pins, Failure> {

@@ -4,8 +4,8 @@
 use crate::exit::{Ended, Exit};
 use crate::messages;
 use crate::setup;
-use crate::terminal::text::revealing;
 use throughline::memory::Kept;
+use throughline_wire::visible;
 
 /// Lists them, or forgets one.
 pub fn run(forget: Option<u64>, json: bool) -> Ended {
@@ -32,5 +32,5 @@ pub fn run(forget: Option<u64>, json: bool) -> Ended {
 
 /// Names and reasons come from servers and models: what turns text around is spelt out.
 fn shown(kept: &Kept) -> String {
-    format!("{}\n", crate::plain::for_terminal(&revealing(&messages::remembered(kept))))
+    format!("{}\n", crate::plain::for_terminal(&visible::escape(&messages::remembered(kept))))
 }

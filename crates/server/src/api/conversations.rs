@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use throughline_store::catalog::{
     ConversationSummary, Hit, HitPart, NewConversation, Parent, Removed, TitleBy, TurnSummary,
 };
+use throughline_wire::visible;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -62,7 +63,7 @@ impl From<ConversationSummary> for Conversation {
         let ConversationSummary { conversation: row, turns, running_turn_id } = summary;
         Self {
             id: row.id,
-            title: row.title,
+            title: visible::escape_prose(&row.title).into_owned(),
             title_by: match row.title_by {
                 TitleBy::Input => "input",
                 TitleBy::Given => "given",
@@ -178,14 +179,14 @@ impl From<Hit> for Found {
     fn from(hit: Hit) -> Self {
         Self {
             conversation_id: hit.conversation_id,
-            title: hit.title,
+            title: visible::escape_prose(&hit.title).into_owned(),
             turn_id: hit.turn_id,
             part: match hit.part {
                 HitPart::Title => "title",
                 HitPart::Input => "input",
                 HitPart::Answer => "answer",
             },
-            snippet: hit.snippet,
+            snippet: visible::escape_prose(&hit.snippet).into_owned(),
             at: hit.at,
         }
     }

@@ -21,6 +21,7 @@ use kind::{Kind, OCTETS};
 use serde::{Deserialize, Serialize};
 use throughline_store::BlobError;
 use throughline_store::catalog::{FileRow, NewFile};
+use throughline_wire::visible::is_hidden;
 use tokio::io::AsyncReadExt;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -340,10 +341,7 @@ fn named(headers: &HeaderMap) -> Option<String> {
 /// A name for people: its last part, without what cannot be shown or turns text around.
 fn shown(name: &str, media_type: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let turns =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let clean: String =
-        last.chars().filter(|c| !c.is_control() && !turns(*c)).take(FILE_NAME_CHARS_MAX).collect();
+    let clean: String = last.chars().filter(|c| !is_hidden(*c)).take(FILE_NAME_CHARS_MAX).collect();
     match clean.trim().trim_matches('.') {
         "" => format!("file.{}", kind::extension(media_type)),
         _ => clean.trim().to_owned(),
@@ -380,6 +378,7 @@ mod tests {
             ("C:\\Users\\a\\b.txt", "b.txt"),
             ("a\r\nSet-Cookie: x", "aSet-Cookie: x"),
             ("invoice\u{202e}fdp.exe", "invoicefdp.exe"),
+            ("a\u{ad}\u{200b}\u{e0041}.pdf", "a.pdf"),
             ("报告.pdf", "报告.pdf"),
             ("..", "file.png"),
             ("", "file.png"),

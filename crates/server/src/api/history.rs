@@ -23,6 +23,7 @@ use serde_json::Value;
 use throughline_engine::fold::{Message, ToolCall};
 use throughline_engine::{Event, EventKind, Segment, Waterfall as Fold};
 use throughline_store::catalog::{CallCounts, CallFilter, CallRow, PAGE_ROWS_MAX, PageRequest};
+use throughline_wire::visible;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -65,6 +66,8 @@ pub struct CallInfo {
     pub status: String,
     /// As JSON, or the text that is not JSON; its beginning if it is long.
     pub arguments: String,
+    /// The same for people: nothing in it is invisible, and JSON reads as the same value.
+    pub arguments_text: String,
     /// What came out, in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_summary: Option<String>,
@@ -89,9 +92,10 @@ impl From<CallRow> for CallInfo {
             source: row.source,
             effect: row.effect,
             status: row.status,
+            arguments_text: visible::escape(&row.arguments).into_owned(),
             arguments: row.arguments,
-            output_summary: row.output_summary,
-            error: row.error,
+            output_summary: row.output_summary.map(|summary| visible::escape(&summary).into_owned()),
+            error: row.error.map(|error| visible::escape(&error).into_owned()),
             started_at: row.started_at,
             duration_ms: row.duration_ms,
         }
@@ -234,6 +238,8 @@ pub struct CallDetail {
     /// Its block in the message.
     #[schema(value_type = crate::api::openapi::ToolCallSchema)]
     pub call: ToolCall,
+    /// What it produced, for people: nothing in it is invisible.
+    pub output_text: String,
     /// What happened to it, in order.
     pub timeline: Vec<Moment>,
     /// What the model was told about it; absent = it was told nothing (yet).
@@ -266,7 +272,9 @@ async fn call(
     let info = CallInfo { conversation_id: row.conversation_id, ..CallInfo::from(info) };
     let own: Vec<&Event> =
         events.iter().filter(|event| event.tool_id.as_ref().is_some_and(|one| one.as_str() == id)).collect();
-    Ok(axum::Json(CallDetail { info, seen_by_model: told(&call, &own), timeline: timeline(&own), call }))
+    let output_text = visible::escape(&call.output).into_owned();
+    let (seen_by_model, timeline) = (told(&call, &own), timeline(&own));
+    Ok(axum::Json(CallDetail { info, call, output_text, timeline, seen_by_model }))
 }
 
 /// What the model reads in place of a result: derived from how the call ended, as the engine does it.

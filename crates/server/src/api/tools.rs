@@ -20,6 +20,7 @@ use throughline::memory::MemoryError;
 use throughline::{Agent, Consent, HandCall, HandRefused, Offer, Remembered, Throughline};
 use throughline_engine::closest_names;
 use throughline_tools::{AgentCallable, Verdict, Withheld};
+use throughline_wire::visible;
 use throughline_wire::{Outcome, ToolName};
 use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
@@ -79,7 +80,7 @@ impl From<ToolDescription> for ToolInfo {
     fn from(tool: ToolDescription) -> Self {
         Self {
             name: tool.name.as_str().to_owned(),
-            title: tool.title,
+            title: visible::escape(&tool.title).into_owned(),
             description: tool.description,
             effect: word(&tool.effect),
             source: tool.source,
@@ -183,7 +184,7 @@ pub(super) fn as_found(app: &Throughline, user: &Option<String>, agent: &Agent, 
         let of = sources.entry(fault.source.clone()).or_insert_with(|| source(&fault.source));
         of.faults.push(FaultInfo {
             tool: fault.tool.map(|tool| tool.as_str().to_owned()),
-            message: fault.message,
+            message: visible::escape(&fault.message).into_owned(),
             remedy: fault.remedy,
         });
     }
@@ -540,6 +541,9 @@ pub struct ParsedRequest {
     /// The arguments, if they could be read.
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
+    /// The same as JSON text for people: nothing in it is invisible, and it reads as the same value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments_text: Option<String>,
     /// `runs`, `asks`, `denied` or `not_started`.
     pub outlook: &'static str,
     /// The rule that decides.
@@ -578,6 +582,7 @@ impl From<InspectionDescription> for Parsed {
             leaked: request.leaked,
             name: request.name,
             tool: request.tool.map(|tool| tool.as_str().to_owned()),
+            arguments_text: request.arguments.as_ref().map(visible::json),
             arguments: request.arguments,
             outlook: request.outlook,
             rule: request.rule,

@@ -1,6 +1,7 @@
 //! Calls as comma-separated values (RFC 4180), which spreadsheets open: so nothing in them may be a formula. // R: R4
 
 use throughline_store::catalog::CallRow;
+use throughline_wire::visible;
 
 const COLUMNS: [&str; 13] = [
     "tool_id",
@@ -46,11 +47,12 @@ pub fn row(into: &mut String, call: &CallRow) {
     into.push_str("\r\n");
 }
 
-/// A text that stays a text: what a spreadsheet would calculate gets an apostrophe in front (OWASP, "CSV Injection"), in the
+/// A text that stays a text and holds nothing invisible: what a spreadsheet would calculate gets an apostrophe in front (OWASP, "CSV Injection"), in the
 /// full-width forms that some take for the same as well.
 fn field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
-    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    let text = visible::escape(text);
+    let text = if is_formula { format!("'{text}") } else { text.into_owned() };
     match text.contains([',', '"', '\r', '\n', ';', '\t']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,
@@ -61,7 +63,7 @@ fn field(text: &str) -> String {
 mod tests {
     use super::*;
 
-    // R: R4
+    // R: R4, A5
     #[test]
     fn no_field_is_a_formula_and_none_leaves_its_place() {
         for (given, written) in [
@@ -76,6 +78,7 @@ mod tests {
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\t=1", "\"'\t=1\""),
             ("＝1+1", "'＝1+1"),
+            ("{\"when\":\"\u{202e}2026\"}", "\"{\"\"when\"\":\"\"\\u202e2026\"\"}\""),
             ("", ""),
         ] {
             assert_eq!(field(given), written, "{given:?}");

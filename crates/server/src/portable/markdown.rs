@@ -1,10 +1,10 @@
-//! A conversation as Markdown for people: what was said, calls folded away with everything they took and gave, pictures as
+//! A conversation as Markdown for people: nothing in it is invisible; what was said, calls folded away with everything they took and gave, pictures as
 //! links. It is not read in again. R: S4
 
 use std::fmt::Write;
 use throughline_engine::CallStatus;
 use throughline_engine::fold::{Block, Message, ToolCall};
-use throughline_wire::{Media, UserPart};
+use throughline_wire::{Media, UserPart, visible};
 
 /// Longest output of a call that is written out, in characters; the rest is in the history.
 pub const OUTPUT_CHARS_MAX: usize = 8_000;
@@ -43,12 +43,12 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn paragraph(&mut self, text: &str) {
-        let text = text.trim_matches('\n');
+        let text = visible::escape_prose(text.trim_matches('\n'));
         if !text.is_empty() {
             if !self.text.is_empty() {
                 self.text.push('\n');
             }
-            self.text.push_str(text);
+            self.text.push_str(&text);
             self.text.push('\n');
         }
     }
@@ -146,6 +146,7 @@ impl Page<'_> {
 
 /// A block of code whose fence is longer than any in it.
 fn fenced(label: &str, language: &str, content: &str) -> String {
+    let content = &*visible::escape(content);
     if content.is_empty() {
         return format!("{label}\n\n");
     }
@@ -170,6 +171,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use throughline_engine::Event;
+    use throughline_engine::fold::BlockState;
 
     struct Kept;
 
@@ -207,6 +209,26 @@ mod tests {
         let page = markdown("", &[of_log("every-kind")], &NoLinks);
         assert!(page.starts_with("# Conversation\n") && page.contains("*[image image/png"), "{page}");
         assert!(!page.contains("aGk="), "{page}");
+    }
+
+    // R: A5
+    #[test]
+    fn nothing_on_the_page_is_invisible() {
+        let call = ToolCall {
+            tool_name: Some("a.b".into()),
+            arguments: Some(serde_json::json!({"when": "\u{202e}2026-11-24"})),
+            output: "\u{1b}[2Jdone".into(),
+            ..ToolCall::default()
+        };
+        let text = "می\u{200c}خواهم \u{202e}x".to_owned();
+        let text = Block::Text { text, state: BlockState::Closed, code: None, citations: Vec::new() };
+        let message = Message { blocks: vec![Block::ToolCall(Box::new(call)), text], ..Message::default() };
+        let page = markdown("t\u{200b}", &[message], &NoLinks);
+        for shown in
+            ["# t\\u200b\n", "\"when\": \"\\u202e2026-11-24\"", "\\u001b[2Jdone", "می\u{200c}خواهم \\u202ex"]
+        {
+            assert!(page.contains(shown), "{shown}\n---\n{page}");
+        }
     }
 
     #[test]

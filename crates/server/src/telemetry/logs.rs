@@ -208,7 +208,8 @@ where
         line.insert("msg".into(), fields.0.remove("message").unwrap_or_default());
         line.insert("target".into(), metadata.target().into());
         line.append(&mut fields.0);
-        writeln!(writer, "{}", serde_json::Value::Object(line))
+        // Whoever reads it at a terminal reads what is there. R: A5
+        writeln!(writer, "{}", throughline_wire::visible::json(&serde_json::Value::Object(line)))
     }
 }
 

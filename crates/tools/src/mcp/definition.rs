@@ -10,7 +10,7 @@ use crate::tool::{AgentCallable, ToolSpec};
 use rmcp::model::{Tool as Offered, ToolAnnotations};
 use serde_json::Value;
 use throughline_engine::Effect;
-use throughline_wire::ToolName;
+use throughline_wire::{ToolName, visible};
 
 /// Largest definition that is taken, in bytes of its JSON: a larger one would fill the model's context by itself.
 pub const DEFINITION_BYTES_MAX: usize = 64 * 1024;
@@ -67,7 +67,8 @@ pub(crate) fn definition(server: &str, settings: &McpServer, offered: Offered) -
 /// become one.
 pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     let room = TOOL_NAME_BYTES_MAX - server.len() - 1;
-    let is_good = |c: char| !c.is_whitespace() && !c.is_control() && !is_invisible(c);
+    // Two names that look the same are not.
+    let is_good = |c: char| !c.is_whitespace() && !visible::is_hidden(c);
     if !tool.is_empty() && tool.len() <= room && tool.chars().all(is_good) {
         return ToolName::from(format!("{server}.{tool}"));
     }
@@ -81,11 +82,6 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
         method.push(c);
     }
     ToolName::from(format!("{server}.{method}_{}", &hash.as_str()[..SUFFIX_DIGITS]))
-}
-
-/// Zero-width and direction-changing characters: two names that look the same are not.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Annotations are hints, not proof: of a server that is not trusted they change nothing.
@@ -179,6 +175,7 @@ mod tests {
             "天气",
             "re\u{202e}ad",
             "read\u{200b}",
+            "read\u{3164}",
             &long,
             &longer,
         ];
@@ -187,7 +184,7 @@ mod tests {
         assert_eq!(ours.len(), names.len());
         for name in &ours {
             assert!(crate::naming::check(&ToolName::from(name.as_str())).is_ok(), "{name}");
-            assert!(!name.chars().any(is_invisible), "{name:?}");
+            assert!(!name.chars().any(visible::is_hidden), "{name:?}");
         }
         assert!(ours.contains("files.read") && ours.contains("files.a.b/c") && ours.contains("files.天气"));
     }

@@ -1,3 +1,4 @@
+import { visible } from "@throughline/visible";
 import { useEffect, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useChat } from "./context.tsx";
@@ -32,7 +33,7 @@ export function useTabTitle(attention: Attention, title: string): void {
   const words = useWords();
   const count = useSyncExternalStore(attention.subscribe, attention.get).length;
   useEffect(() => {
-    const name = title === "" ? words.appName : `${title} · ${words.appName}`;
+    const name = title === "" ? words.appName : `${visible(title)} · ${words.appName}`;
     document.title = count > 0 ? `${words.needsYouTitle(count)} · ${name}` : name;
   }, [count, title, words]);
 }

@@ -81,6 +81,9 @@ export const CODES: Table = {
   empty_input: "还没有内容。",
   events_gone: "这一轮的事件已不再保留。",
   answered_differently: "这个问题之前已有不同的回答。",
+  link_used: "这个链接已经用过，或它的问题已有了回答。",
+  owned_elsewhere: "这一轮由另一台服务器运行。",
+  turn_not_begun: "这一轮在另一台服务器上还没有开始。",
   question_closed: "这个问题已经关闭：时间到了，或它的调用已不在。",
   does_not_fit: "修改后的参数不能用。",
   remembered_unreadable: "有一个记住的回答读不出来。",
@@ -264,14 +267,15 @@ export const SENTENCES: Table = {
   "make room on the server's disk; turns that are running can finish":
     "请在服务器的磁盘上腾出空间；正在进行的轮次可以完成。",
   "turns that are running wait; try again": "正在进行的轮次会等待；请再试一次。",
-  "if it should be, add that name to `hosts` of [server]":
-    "如果应当认识，请把这个名称加到 [server] 的 `hosts`。",
+  "send a good key, or add that name to `hosts` of [server]":
+    "请出示有效的密钥，或把这个名称加到 [server] 的 `hosts`。",
   "if it should, add its origin to `origins` of [server]":
     "如果应当可以，请把它的来源加到 [server] 的 `origins`。",
   "upload files first (POST /v1/files) and name them by their id": "请把长内容作为文件上传。",
   "upload it as a file: POST /v1/files": "请作为文件上传。",
   "try again in a moment": "请稍后再试。",
-  "wait for one of them, or cancel it": "请等其中一个结束，或停止它。",
+  "wait for one of them, or cancel it: GET /v1/turns lists them":
+    "请等其中一个结束，或停止它；GET /v1/turns 列出它们。",
   "begin another one with it: POST /v1/turns": "请用它开始新的一轮。",
   "close those that nobody reads, or follow several turns over one WebSocket (/v1/ws)":
     "请关掉没有人看的页面。",

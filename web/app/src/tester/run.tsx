@@ -1,4 +1,5 @@
 import { ApiError, type ToolCalled, type ToolInfo } from "@throughline/client";
+import { visible } from "@throughline/visible";
 import { Play, Square } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Elapsed } from "../chat/card/elapsed.tsx";
@@ -60,7 +61,7 @@ function useArguments(tool: ToolInfo, given: Record<string, unknown> | undefined
     setText,
     /** What would be sent; `undefined`: it is not ready. */
     value,
-    showJson: () => setText(JSON.stringify(made.value, null, 2)),
+    showJson: () => setText(visible(JSON.stringify(made.value, null, 2))),
     showForm: (): void => {
       if (value === undefined) return;
       setDraft(objectDraft(form, value));

@@ -98,6 +98,7 @@ function ask(call: CallBlock, event: Extract<Event, { type: "approval_request" }
     question: event.question,
     rule: event.rule,
     expires_at: event.expires_at,
+    arguments_text: event.arguments_text,
     arguments_hash: event.arguments_hash || undefined,
     fingerprint: event.fingerprint || undefined,
     kind: event.kind === "elicitation" ? event.kind : undefined,

@@ -1,8 +1,9 @@
 //! Tools in a chat that knows nothing of them: what is shown in the text, if the client wishes it.
 
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use throughline_engine::{CallStatus, Decision, ToolResult};
-use throughline_wire::Media;
+use throughline_wire::{Media, visible};
 
 /// Output that a card holds, in characters; the event beside it has more.
 pub const CARD_OUTPUT_CHARS_MAX: usize = 4_000;
@@ -60,10 +61,36 @@ pub(crate) fn card(call: &Shown<'_>, result: &ToolResult) -> String {
         "<details type=\"tool_calls\" done=\"true\" id=\"{}\" name=\"{}\" arguments=\"{}\">\n<summary>{}</summary>\n{}\n</details>",
         html(call.id),
         html(call.name),
-        html(call.arguments),
+        html(&shown_arguments(call.arguments)),
         html(&summary),
         html(&body),
     )
+}
+
+/// Whoever shows a card reads the JSON first: what nobody would see is spelt out in the values themselves. R: A5
+fn shown_arguments(json: &str) -> String {
+    fn spell_out(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = visible::escape_once(text).into_owned(),
+            Value::Array(items) => items.iter_mut().for_each(spell_out),
+            Value::Object(members) => {
+                let spelt = |(name, mut value): (String, Value)| {
+                    spell_out(&mut value);
+                    (visible::escape_once(&name).into_owned(), value)
+                };
+                *members = std::mem::take(members).into_iter().map(spelt).collect();
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let is_plain = matches!(visible::escape(json), Cow::Borrowed(_)) && !json.contains("\\u");
+    match serde_json::from_str(json) {
+        Ok(mut value) if !is_plain => {
+            spell_out(&mut value);
+            value.to_string()
+        }
+        _ => json.to_owned(),
+    }
 }
 
 /// What the model drew, in the text.
@@ -131,8 +158,9 @@ fn status_word(status: CallStatus) -> &'static str {
     }
 }
 
+/// For people, so nothing in it is invisible.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Data in a line of Markdown: it formats nothing and is no HTML.
@@ -150,10 +178,10 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// Data in an attribute or between tags.
+/// Data in an attribute or between tags, in which nothing is invisible.
 fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible::escape(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -205,6 +233,22 @@ mod tests {
              &lt;/details&gt;&#10;&#10;&lt;script&gt;&quot;x&quot;&amp;&lt;/script&gt;\n</details>"
         );
         assert!(!card.contains("\n\n"), "an empty line ends the block");
+    }
+
+    // R: A5
+    #[test]
+    fn nothing_that_is_shown_is_invisible() {
+        let done = result(CallStatus::Success, "\u{1b}[2J\u{2066}x");
+        let arguments = r#"{"when":"\u202e2026","n\u200b":["\\u202e"]}"#;
+        let card = card(&call(arguments, ""), &done);
+        assert!(
+            card.contains(
+                r"{&quot;when&quot;:&quot;\\u202e2026&quot;,&quot;n\\u200b&quot;:[&quot;\\\\u202e&quot;]}"
+            ),
+            "{card}"
+        );
+        assert!(card.contains(r"\u001b[2J\u2066x"), "{card}");
+        assert_eq!(line(&call("{}", ""), &done), r"> **Weather**: \\u001b\[2J\\u2066x");
     }
 
     #[test]

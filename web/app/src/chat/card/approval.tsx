@@ -1,5 +1,6 @@
 import type { Approve, CallBlock } from "@throughline/client";
 import { pretty } from "@throughline/json";
+import { visible } from "@throughline/visible";
 import {
   type FormEvent,
   lazy,
@@ -67,7 +68,7 @@ export default function Approval({ call, approval, isOpen }: ApprovalProps) {
       </div>
       {isOpen && isCall && <Arguments call={call} decision={decision} />}
       {isCall ? (
-        <Buttons decision={decision} approval={approval} text={pretty(argumentsOf(call) ?? {})} />
+        <Buttons decision={decision} approval={approval} text={editable(call)} />
       ) : (
         <Suspense>
           <Elicitation approval={approval} isBusy={decision.isSending !== undefined} send={decision.send} />
@@ -115,7 +116,7 @@ function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
   const send = async (answer: Approve): Promise<void> => {
     if (isSending !== undefined) return;
     const full: Approve = { ...answer };
-    if (answer.decision === "approve" && draft !== undefined && draft !== pretty(argumentsOf(call))) {
+    if (answer.decision === "approve" && draft !== undefined && draft !== editable(call)) {
       const edited = objectOf(draft);
       if (edited === undefined) return setFailure(words.notJson);
       full.arguments = edited;
@@ -145,6 +146,11 @@ function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
     endDenial: () => setDenying(false),
     send: (answer) => void send(answer),
   };
+}
+
+/** What is edited is what is there: a character that nobody sees is its escape, and comes back as itself. */
+function editable(call: Readonly<CallBlock>): string {
+  return visible(pretty(argumentsOf(call) ?? {}));
 }
 
 function objectOf(text: string): Record<string, unknown> | undefined {

@@ -1,5 +1,6 @@
 // What somebody has typed into a form, and the arguments that it makes. Framework-free. R: U3
 
+import { visible } from "@throughline/visible";
 import { type Field, isObject, type ObjectField } from "./fields.ts";
 
 /** As it was typed, which may be no value yet. */
@@ -27,12 +28,14 @@ export type Flaws = ReadonlyMap<string, Flaw>;
 /** What a field shows for a value; `undefined`: nothing is given. */
 export function draftOf(field: Field, value: unknown): Draft {
   const isAbsent = value === undefined || (value === null && field.isNullable);
-  const asJson = (): Draft => ({ kind: "json", text: JSON.stringify(value, null, 2) });
+  const asJson = (): Draft => ({ kind: "json", text: visible(JSON.stringify(value, null, 2)) });
   switch (field.kind) {
     case "text":
       if (isAbsent) return { kind: "typed", text: "" };
-      // An empty text that is given would look like none.
-      return typeof value === "string" && value !== "" ? { kind: "typed", text: value } : asJson();
+      // An empty text that is given would look like none, and what is invisible in a text is seen in JSON.
+      return typeof value === "string" && value !== "" && visible(value) === value
+        ? { kind: "typed", text: value }
+        : asJson();
     case "number":
       if (isAbsent) return { kind: "typed", text: "" };
       return typeof value === "number" && (!field.isWhole || Number.isInteger(value))

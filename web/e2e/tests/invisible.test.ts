@@ -1,0 +1,100 @@
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+/** A date that a browser would show as `42-11-6202`, and a name that seems to be `note`. */
+const TURNED = "\u202e2026-11-24";
+const NAMED = "no\u200bte";
+/** What is shown of them. */
+const SHOWN = "\\u202e2026-11-24";
+
+const given = (when: string) => ({ title: "Tea", when, [NAMED]: "\u2066x\u{e0041}" });
+const call = (when: string) => ({ call: { name: "demo_calendar", arguments: given(when) } });
+
+const house = House.of(() =>
+  Server.scripted([
+    { when: { contains: "first", step: 1 }, does: [call("2026-11-24")] },
+    { when: { contains: "next", step: 1 }, does: [call(TURNED)] },
+    { does: [{ say: `Noted for ${TURNED}.` }] },
+  ]),
+);
+
+// R: A5
+test("what is approved is shown as it runs: question, head, diff, edit, history, tester, title", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const question = page.getByRole("group", { name: /wants to run/ });
+
+  await somebody.say("first");
+  await question.waitFor();
+  await page.getByRole("button", { name: /^Approve/ }).click();
+  await somebody.settled();
+
+  await somebody.say(`next ${TURNED}`);
+  await question.waitFor();
+  const asked = await question.locator("pre").innerText();
+  expect(asked).toContain(`"when": "${SHOWN}"`);
+  expect(JSON.parse(asked)).toEqual(given(TURNED));
+  expect(await question.locator("pre .unseen").allInnerTexts()).toEqual([
+    "\\u202e",
+    "\\u200b",
+    "\\u2066",
+    "\\udb40\\udc41",
+  ]);
+  const head = page.locator(".card", { has: question }).locator(".card-head");
+  expect(await head.locator(".summary").innerText()).toContain(`when: ${SHOWN}`);
+  expect(await question.locator(".changes").innerText()).toContain(`"2026-11-24" → "${SHOWN}"`);
+  await somebody.picture("invisible");
+  expect(await somebody.violations()).toEqual([]);
+
+  // What is edited is what is there, and comes back as it was.
+  await page.getByRole("button", { name: "Edit first" }).click();
+  const field = page.getByRole("textbox", { name: "Arguments" });
+  const text = await field.inputValue();
+  expect(text).toContain(`"when": "${SHOWN}"`);
+  await field.fill(text.replace("Tea", "Cake"));
+  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await somebody.settled();
+  const client = await house.server.client();
+  const { items } = await client.call("GET /v1/history/calls", { query: { limit: 1 } });
+  expect(JSON.parse(items[0]?.arguments ?? "")).toEqual({ ...given(TURNED), title: "Cake" });
+  await page
+    .locator(".part[data-kind=text]")
+    .filter({ hasText: `Noted for ${SHOWN}.` })
+    .first()
+    .waitFor();
+
+  await page.goto(`${house.server.url}/history`);
+  await page.getByText(SHOWN).first().click();
+  await page
+    .locator("pre", { hasText: `"when": "${SHOWN}"` })
+    .first()
+    .waitFor();
+  await somebody.picture("invisible-history");
+
+  const args = encodeURIComponent(JSON.stringify({ title: "Tea", when: TURNED }));
+  await page.goto(`${house.server.url}/tester#tool=demo.calendar&arguments=${args}`);
+  await expect
+    .poll(() =>
+      page.locator("textarea, input").evaluateAll((all) => all.map((one) => "value" in one && one.value)),
+    )
+    .toContain(`"${SHOWN}"`);
+  expect(await everything(page)).not.toMatch(/[\u200b\u202e\u2066]/);
+});
+
+// R: A5
+test("a conversation is called what it is called, in the tab, in the list and in the header", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await somebody.say(`${TURNED} is the day`);
+  await somebody.settled();
+  await expect.poll(() => page.title()).toContain(`${SHOWN} is the day`);
+  await page.reload();
+  await expect.poll(() => page.title()).toContain(`${SHOWN} is the day`);
+  expect(await everything(page)).not.toMatch(/[\u200b\u202e\u2066]/);
+});
+
+/** All texts of the page, as a person may come to see or hear them. */
+async function everything({ evaluate }: { evaluate: (script: string) => Promise<unknown> }): Promise<string> {
+  return String(await evaluate("document.title + document.documentElement.outerHTML"));
+}
