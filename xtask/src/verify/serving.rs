@@ -85,7 +85,8 @@ impl Serving {
                 self.address = word(rest, &['/', '#']);
             }
             if let Some(key) = line.split_whitespace().find(|word| word.starts_with("tl_")) {
-                self.key = key.to_owned();
+                // It stands in commands, too, in quotes.
+                self.key = key.trim_end_matches('"').to_owned();
             }
         }
         Ok(())

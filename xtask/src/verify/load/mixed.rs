@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const WORKERS: usize = 4;
+const WORKERS: usize = 16;
 /// Samples of the resident set in all.
 const SAMPLES: u32 = 240;
 /// Of the time, while caches fill.
