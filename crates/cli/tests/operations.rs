@@ -72,6 +72,9 @@ fn the_unit_starts_reloads_and_stops_what_there_is() {
         // With `StateDirectory=` this is the one folder that it may write.
         assert_eq!(place, format!("/var/lib/{}", one("StateDirectory")));
     }
+    // Programs of tools get control groups, which can be written.
+    assert_eq!(one("Delegate"), "yes");
+    assert!(!unit.contains_key("ProtectControlGroups"));
     // The paths at its top are those of its lines.
     let head = read("ops/throughline.service");
     for path in

@@ -187,6 +187,7 @@ fn program_of(
     program.arguments = arguments.iter().map(Into::into).collect();
     program.environment = child_environment(surroundings, &settings.env_allow, &set);
     let folder = settings.cwd.as_deref().map(|cwd| surroundings.path(cwd));
+    program.limits = settings.limits.unwrap_or_default();
     program.folder = Some(folder.unwrap_or_else(|| surroundings.folder.clone()));
     program.sandbox = match &settings.sandbox {
         // Unlike a command of the user's own, a server brings its own idea of where it keeps things.

@@ -2,7 +2,7 @@
 //!
 //! Never reads the environment by itself, never starts or connects anything.
 
-use crate::process::{SandboxSettings, Surroundings};
+use crate::process::{ProcessLimits, SandboxSettings, Surroundings};
 #[cfg(feature = "mcp")]
 use crate::secrets::Secrets;
 use crate::settings::is_secret_name;
@@ -41,6 +41,8 @@ pub struct McpServer {
     pub cwd: Option<PathBuf>,
     /// What the program may read, write and reach. Default: not confined, since servers keep things where they like.
     pub sandbox: Option<SandboxSettings>,
+    /// What the program may use.
+    pub limits: Option<ProcessLimits>,
     /// Where a server that runs by itself listens, `https://example.com/mcp`.
     pub url: Option<String>,
     /// Headers of every request. `"$NAME"` takes the value of an environment variable.
@@ -71,6 +73,7 @@ impl Default for McpServer {
             env_allow: Vec::new(),
             cwd: None,
             sandbox: None,
+            limits: None,
             url: None,
             headers: BTreeMap::new(),
             trusted: false,
@@ -155,6 +158,7 @@ impl McpServer {
                 ("env_allow", !self.env_allow.is_empty()),
                 ("cwd", self.cwd.is_some()),
                 ("sandbox", self.sandbox.is_some()),
+                ("limits", self.limits.is_some()),
             ];
             if let Some((key, _)) = misplaced.into_iter().find(|(_, is_set)| *is_set) {
                 return Err(wrong(
@@ -338,6 +342,11 @@ mod tests {
                 "shorter than `timeout_ms`",
             ),
             (of(|server| server.cwd = Some("/".into()), remote()), Some("cwd"), "is for a program"),
+            (
+                of(|server| server.limits = Some(ProcessLimits::default()), remote()),
+                Some("limits"),
+                "is for a program",
+            ),
             (
                 of(|server| server.env_allow = vec!["A".into()], remote()),
                 Some("env_allow"),

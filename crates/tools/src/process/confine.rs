@@ -82,10 +82,12 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     if getppid() != supervisor {
         return failed("the supervisor is gone");
     }
-    if mode != SandboxMode::Off && orders.sandbox.network == Network::Deny {
-        if let (SandboxMode::Required, Err(why)) = (mode, deny_sockets()) {
-            return is_required(&why);
-        }
+    let closes_sockets = mode != SandboxMode::Off && orders.sandbox.network == Network::Deny;
+    if closes_sockets
+        && let Err(why) = deny_sockets()
+        && mode == SandboxMode::Required
+    {
+        return is_required(&why);
     }
     let error = Command::new(path).args(rest).exec();
     failed(format_args!("{} cannot be started: {error}", Path::new(path).display()))

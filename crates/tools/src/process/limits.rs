@@ -15,8 +15,8 @@ pub struct ProcessLimits {
     /// Most open files of a process (`RLIMIT_NOFILE`). Default 1,024.
     pub open_files_max: u64,
     /// Most processes and threads: in a control group exactly (`pids.max`), else on top of those that run already
-    /// (`RLIMIT_NPROC`). Root is exempt from that one; its programs are counted every tenth of a second and ended when they
-    /// are over it. Default 512.
+    /// (`RLIMIT_NPROC`). Root is exempt from that one; the processes of its programs are counted every tenth of a second,
+    /// and what is over it is ended. Default 512.
     pub processes_max: u64,
     /// From SIGTERM to SIGKILL. Default 1,000 ms: less than the executor's grace, so that the end is ours to tell.
     pub grace_ms: u64,

@@ -9,7 +9,7 @@ use super::helper::{failed, hide_this_process};
 use super::limits::ProcessLimits;
 use super::run_as::User;
 use super::sandbox::SandboxRules;
-use super::sweep::{self, Hunt};
+use super::sweep::{self, Groups, Hunt};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, getuid, pidfd_open, set_child_subreaper,
@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 /// What the supervisor is told, as JSON, in front of the program and its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -118,11 +118,16 @@ async fn watch(orders: &Orders, program: &[OsString]) -> ExitCode {
         Ok(child) => child.id(),
         Err(error) => return failed(format_args!("the program cannot be started: {error}")),
     };
+    // Whatever runs wild must not keep us from the processor. Only root may; the program has what it was begun with.
+    let _ = setpriority_process(None, -20);
     let mut state = None;
     let mut deadline = None;
     let is_counted = orders.group.as_ref().is_some_and(ProgramGroup::counts_processes);
     let mut census = if is_counted { None } else { Census::new(orders.limits.processes_max) };
     let mut is_over = false;
+    // One clock for all rounds: whoever forks for ever ends a child of ours at any moment, too.
+    let mut counting = interval(COUNT_EVERY);
+    counting.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         state = reap(main).code.or(state);
         // Until it is over; or, once asked to stop, until nobody is left to stop by itself.
@@ -133,14 +138,14 @@ async fn watch(orders: &Orders, program: &[OsString]) -> ExitCode {
             _ = ended.recv() => {}
             _ = stop.recv() => {
                 let everyone = sweep::descendants_of(getpid());
-                sweep::signal(&everyone, Signal::TERM, own_group());
+                sweep::signal(&everyone, Signal::TERM, groups());
                 // What was stopped with SIGSTOP hears nothing.
-                sweep::signal(&everyone, Signal::CONT, own_group());
+                sweep::signal(&everyone, Signal::CONT, groups());
                 deadline.get_or_insert(Instant::now() + Duration::from_millis(orders.limits.grace_ms));
             }
             _ = kill.recv() => break,
             () = parent.gone() => break,
-            () = sleep(COUNT_EVERY), if census.is_some() => {
+            _ = counting.tick(), if census.is_some() => {
                 is_over = census.as_mut().is_some_and(Census::is_over);
                 if is_over {
                     break;
@@ -164,14 +169,12 @@ async fn watch(orders: &Orders, program: &[OsString]) -> ExitCode {
 /// Ends everybody, however long that takes: there is nobody left when we have no child any more, since whoever loses its
 /// parent becomes ours.
 async fn end_everyone(main: u32, group: Option<&ProgramGroup>) -> Option<u8> {
-    // Whatever runs wild has had the processor long enough. Only root may.
-    let _ = setpriority_process(None, -20);
     let (mut hunt, mut state) = (Hunt::default(), None);
     for looks in 0.. {
         if let Some(group) = group {
             group.kill();
         }
-        hunt.take(&sweep::descendants_of(getpid()), own_group());
+        hunt.take(&sweep::descendants_of(getpid()), groups());
         let reaped = reap(main);
         state = reaped.code.or(state);
         if !reaped.has_children {
@@ -235,15 +238,14 @@ impl Census {
 
     fn is_over(&mut self) -> bool {
         let Some(all) = tasks_of_all().filter(|all| *all > self.look_from) else { return false };
-        let ours =
-            sweep::descendants_of(getpid()).iter().map(|process| u64::from(process.threads)).sum::<u64>();
+        let ours = sweep::descendants_of(getpid()).len() as u64;
         self.look_from = all.saturating_add(self.most.saturating_sub(ours) / 2);
         ours > self.most
     }
 }
 
-fn own_group() -> i32 {
-    rustix::process::getpgrp().as_raw_nonzero().get()
+fn groups() -> Groups {
+    Groups::Whole { own: rustix::process::getpgrp().as_raw_nonzero().get() }
 }
 
 /// The process that started us.

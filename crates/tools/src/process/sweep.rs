@@ -17,7 +17,7 @@ pub(super) struct Process {
     parent: i32,
     group: i32,
     state: u8,
-    pub(super) threads: u32,
+    threads: u32,
 }
 
 impl Process {
@@ -75,13 +75,23 @@ pub(super) fn descendants_of(root: Pid) -> Vec<Process> {
     descendants(&all(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
 
-/// Sends a signal to processes, and to their groups: a group is signalled as a whole, so that nothing in it can fork
-/// away in between. `own_group` is spared.
-pub(super) fn signal(processes: &[Process], signal: Signal, own_group: i32) {
-    let groups: BTreeSet<i32> = processes.iter().map(|process| process.group).collect();
-    for group in groups.into_iter().filter(|group| *group != own_group && *group > 1) {
-        if let Some(group) = Pid::from_raw(group) {
-            let _ = kill_process_group(group, signal);
+/// Whether groups of processes are signalled as a whole, so that nothing in them can fork away in between.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Groups {
+    /// All but our own: the family is the only one in its session.
+    Whole { own: i32 },
+    /// None: others are in its session, and it could have joined their groups.
+    Spared,
+}
+
+/// Sends a signal to processes, and to their groups.
+pub(super) fn signal(processes: &[Process], signal: Signal, groups: Groups) {
+    if let Groups::Whole { own } = groups {
+        let groups: BTreeSet<i32> = processes.iter().map(|process| process.group).collect();
+        for group in groups.into_iter().filter(|group| *group != own && *group > 1) {
+            if let Some(group) = Pid::from_raw(group) {
+                let _ = kill_process_group(group, signal);
+            }
         }
     }
     for process in processes {
@@ -121,12 +131,12 @@ pub(super) struct Hunt {
 impl Hunt {
     /// Takes one look's find. What is stopped forks nothing, so that with a look in which nobody is new everybody is
     /// known, and killed.
-    pub(super) fn take(&mut self, found: &[Process], own_group: i32) {
-        signal(found, Signal::STOP, own_group);
+    pub(super) fn take(&mut self, found: &[Process], groups: Groups) {
+        signal(found, Signal::STOP, groups);
         let now: BTreeSet<i32> = found.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
         self.looks += 1;
         if now.is_subset(&self.stopped) || self.looks > STOPPING_LOOKS_MAX {
-            signal(found, Signal::KILL, own_group);
+            signal(found, Signal::KILL, groups);
         }
         self.stopped = now;
     }
@@ -145,10 +155,7 @@ pub(super) fn end_marked(mark: &str) {
         if found.is_empty() {
             return;
         }
-        hunt.take(&found, NO_GROUP);
+        hunt.take(&found, Groups::Spared);
         std::thread::sleep(pause_before_look(looks));
     }
 }
-
-/// Stands for the group of a process that is in none of those which are signalled.
-const NO_GROUP: i32 = 0;
