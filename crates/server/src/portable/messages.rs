@@ -96,8 +96,9 @@ pub fn read(text: &str, now: i64) -> Result<Portable, LineError> {
             .help("[{\"role\": \"user\", \"content\": \"…\"}, …], or an object with it under `messages`")
     })?;
     let mut turns: Vec<Writing> = Vec::new();
+    let mut lines = Lines::new(text);
     for raw in messages {
-        let line = line_of(text, raw.get());
+        let line = lines.of(raw.get());
         let said: Said = serde_json::from_str(raw.get())
             .map_err(|error| LineError::new(line, format!("this is no message: {error}")))?;
         let content = said.content.unwrap_or(Content::Text(String::new()));
@@ -152,11 +153,27 @@ pub fn read(text: &str, now: i64) -> Result<Portable, LineError> {
     Ok(Portable { id: "imported".to_owned(), title: None, leaf_id: before, created_at: now, turns: done })
 }
 
-/// The line on which a part of a text begins.
-fn line_of(text: &str, part: &str) -> usize {
-    // A raw value is a piece of the text it was read from.
-    let at = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
-    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+/// Counts the lines of a text from one piece of it to the next: from its beginning each time, a long list takes for ever.
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, at: 0, line: 1 }
+    }
+
+    /// The line of a piece that stands behind the one before.
+    fn of(&mut self, part: &str) -> usize {
+        // A raw value is a piece of the text it was read from.
+        let at = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let at = at.clamp(self.at, self.text.len());
+        self.line += self.text.as_bytes()[self.at..at].iter().filter(|byte| **byte == b'\n').count();
+        self.at = at;
+        self.line
+    }
 }
 
 fn text_of(content: Content) -> String {

@@ -38,15 +38,27 @@ pub(in super::super) fn conversations_with(
     let gathered = gather(&view, user, sought, search)?;
     let rows = page.rows() as usize;
     let mut walk = Walk { db: &view, user, after };
-    let (mut found, mut partial) = (Vec::new(), false);
+    let (mut found, mut partial, mut walked) = (Vec::new(), false, 0);
     'pages: while found.len() <= rows {
         let some = if gathered.is_cut { walk.next()? } else { walk.next_of(&gathered.conversations)? };
         if some.is_empty() {
             break;
         }
         for one in some {
-            let is_hit = gathered.conversations.contains(&one.n)
-                || (gathered.is_cut && is_in(&view, &one, sought.text())?);
+            // One is always looked through, or it would never be gone beyond.
+            let stop = || search.is_over() && walked > 0;
+            let is_hit = if gathered.conversations.contains(&one.n) {
+                Some(true)
+            } else if gathered.is_cut {
+                is_in(&view, &one, sought.text(), stop)?
+            } else {
+                Some(false)
+            };
+            let Some(is_hit) = is_hit else {
+                partial = true;
+                break 'pages;
+            };
+            walked += 1;
             walk.after = Some(Place { at: one.updated_at, id: one.id });
             if is_hit {
                 found.push(one.n);
@@ -157,10 +169,15 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a text is in a conversation, by its texts, newest first.
-fn is_in(db: &Connection, conversation: &Conversation, text: &str) -> Result<bool, StoreError> {
+/// Whether a text is in a conversation, by its texts, newest first; `None`: it was told to stop before that was known.
+fn is_in(
+    db: &Connection,
+    conversation: &Conversation,
+    text: &str,
+    stop: impl Fn() -> bool,
+) -> Result<Option<bool>, StoreError> {
     if find_folded(&conversation.title, text).is_some() {
-        return Ok(true);
+        return Ok(Some(true));
     }
     let mut query = db.prepare_cached(
         "SELECT b.input_text, e.text FROM turn t JOIN turn_begin b ON b.n = t.n LEFT JOIN turn_end e ON e.n = t.n
@@ -170,8 +187,11 @@ fn is_in(db: &Connection, conversation: &Conversation, text: &str) -> Result<boo
     while let Some(turn) = turns.next()? {
         let (input, answer): (String, Option<String>) = (turn.get(0)?, turn.get(1)?);
         if [Some(input), answer].iter().flatten().any(|said| find_folded(said, text).is_some()) {
-            return Ok(true);
+            return Ok(Some(true));
+        }
+        if stop() {
+            return Ok(None);
         }
     }
-    Ok(false)
+    Ok(Some(false))
 }
