@@ -52,10 +52,10 @@ export async function rejects(action) {
   assert.fail(`no error, but ${JSON.stringify(seen)}`);
 }
 
+/** How many turns the server runs; those that wait for this client's next request are not among them. */
 async function runningTurns() {
-  const response = await fetch(`${BASE_URL}/metrics`, { headers: { Authorization: `Bearer ${KEY}` } });
-  const line = (await response.text()).split("\n").find((line) => line.startsWith("throughline_active_turns "));
-  return Number(line.split(" ")[1]);
+  const response = await fetch(`${OPENAI_URL}/turns`, { headers: { Authorization: `Bearer ${KEY}` } });
+  return (await response.json()).items.filter((turn) => turn.waits_for === undefined).length;
 }
 
 /** Asked again until it holds: the runner bounds the whole. */

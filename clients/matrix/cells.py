@@ -67,11 +67,10 @@ def person(value):
 
 
 def running_turns():
-    """How many turns the server runs."""
-    request = urllib.request.Request(BASE_URL + "/metrics", headers={"Authorization": f"Bearer {KEY}"})
-    text = urllib.request.urlopen(request, timeout=30).read().decode()
-    line = next(line for line in text.splitlines() if line.startswith("throughline_active_turns "))
-    return int(float(line.split()[1]))
+    """How many turns the server runs; those that wait for this client's next request are not among them."""
+    request = urllib.request.Request(OPENAI_URL + "/turns", headers={"Authorization": f"Bearer {KEY}"})
+    turns = json.load(urllib.request.urlopen(request, timeout=30))["items"]
+    return sum("waits_for" not in turn for turn in turns)
 
 
 def until_idle():

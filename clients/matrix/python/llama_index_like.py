@@ -96,13 +96,6 @@ def structured():
 
 
 @cell
-def completions():
-    """The default of `OpenAILike`: the old route for texts."""
-    llm = OpenAILike(model="scripted/scripted", api_base=OPENAI_URL, api_key=KEY, max_retries=0)
-    return llm.complete(ASKED["plain"]).text
-
-
-@cell
 def approval():
     text = streamed("approval")
     assert text.endswith("As you wish."), text

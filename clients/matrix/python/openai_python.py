@@ -101,6 +101,17 @@ def approval():
 
 
 @cell
+def answered():
+    """With a model whose name chooses to show tools, the answer ends with the question; the next message answers it."""
+    history = messages("answered")
+    question = client.chat.completions.create(model=f"{MODEL}:text", messages=history).choices[0].message.content
+    assert "danger.write" in question and "**yes**" in question, question
+    history += [{"role": "assistant", "content": question}, {"role": "user", "content": "yes"}]
+    rest = client.chat.completions.create(model=f"{MODEL}:text", messages=history).choices[0].message.content
+    assert rest.endswith("It is note 7."), rest
+
+
+@cell
 def wrong_key():
     stranger = openai.OpenAI(base_url=OPENAI_URL, api_key=WRONG_KEY, max_retries=0)
     raises(

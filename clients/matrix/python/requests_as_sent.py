@@ -142,6 +142,17 @@ def approval():
 
 
 @cell
+def answered():
+    """With a model whose name chooses to show tools, the answer ends with the question; the next message answers it."""
+    shown = f"{MODEL}:details"
+    question = "".join(pieces("answered", model=shown))
+    assert "danger.write" in question and "**yes**" in question, question
+    history = [*messages("answered"), {"role": "assistant", "content": question}, {"role": "user", "content": "好的"}]
+    rest = "".join(pieces("answered", model=shown, messages=history))
+    assert rest.endswith("It is note 7."), rest
+
+
+@cell
 def wrong_key():
     response = post({"messages": messages("plain")}, key=WRONG_KEY)
     assert response.status == 401, response.status

@@ -85,18 +85,20 @@ pub fn quick() -> Result<Quick> {
 
 /// The clients that were run, and why others were not.
 fn run_all(is_wanted: fn(&Client) -> bool) -> Result<(Vec<Run>, Vec<String>)> {
-    let throughline = program::throughline_of_the_tests(&[])?;
-    let folder = program::target()?.join("client-matrix/server");
-    let (mut runs, mut not_run) = (Vec::new(), Vec::new());
+    let (mut installed, mut not_run) = (Vec::new(), Vec::new());
     for client in CLIENTS.iter().filter(|client| is_wanted(client)) {
-        let installed = match packages::installed(client)? {
-            Ok(installed) => installed,
+        match packages::installed(client)? {
+            Ok(program) => installed.push((client, program)),
             Err(why) => {
                 println!("    {}: not run: {why}", client.name);
                 not_run.push(format!("{}: {why}", client.name));
-                continue;
             }
-        };
+        }
+    }
+    let throughline = program::throughline_of_the_tests(&[])?;
+    let folder = program::target()?.join("client-matrix/server");
+    let mut runs = Vec::new();
+    for (client, installed) in installed {
         // A server of its own for each: what one leaves does not reach the next.
         let (model, serving) = served(&throughline, &folder)?;
         let said = process::run(client, &installed, &serving.address, &serving.key, &folder)?;
@@ -202,6 +204,7 @@ mod tests {
         start: Start::Rust,
         variant: "",
         cells: &["plain", "stream", "cut"],
+        adds: &[],
         lacks: &["cut"],
         theirs: &[("stream", "it cannot")],
         is_quick: false,
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn every_cell_is_a_column() {
         for client in &CLIENTS {
-            for cell in client.cells.iter().chain(client.lacks) {
+            for cell in client.cells.iter().chain(client.adds).chain(client.lacks) {
                 assert!(COLUMNS.iter().any(|column| column.cell == *cell), "{}: {cell}", client.name);
             }
             assert!(client.theirs.iter().all(|(cell, _)| client.cells.contains(cell)), "{}", client.name);

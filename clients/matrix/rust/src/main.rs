@@ -150,16 +150,17 @@ async fn idle() {
     while running_turns().await > 0 {}
 }
 
-/// The gauge of the server, by the plainest client of all.
-async fn running_turns() -> u64 {
+/// How many turns the server runs, by the plainest client of all; those that wait for the next request are not among them.
+async fn running_turns() -> usize {
     let host = variable("BASE_URL").replace("http://", "");
     let mut socket = tokio::net::TcpStream::connect(&host).await.unwrap();
-    let head = format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\r\n", key());
+    let head = format!("GET /v1/turns HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\r\n", key());
     socket.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.unwrap();
-    let line = answer.lines().find_map(|line| line.strip_prefix("throughline_active_turns "));
-    line.expect("the gauge").trim().parse().unwrap()
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let turns: Value = serde_json::from_str(body).unwrap();
+    turns["items"].as_array().unwrap().iter().filter(|turn| turn["waits_for"].is_null()).count()
 }
 
 fn refused(error: Option<OpenAIError>, words: &str) -> Seen {

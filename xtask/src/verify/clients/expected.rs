@@ -17,8 +17,8 @@ pub const COLUMNS: [Column; 17] = [
     Column { cell: "mixed_tools", heading: "both kinds" },
     Column { cell: "structured", heading: "structured" },
     Column { cell: "structured_tools", heading: "and tools" },
-    Column { cell: "completions", heading: "completions" },
     Column { cell: "approval", heading: "question" },
+    Column { cell: "answered", heading: "answered" },
     Column { cell: "wrong_key", heading: "401" },
     Column { cell: "rate_limit", heading: "429" },
     Column { cell: "model_not_found", heading: "404" },
@@ -47,6 +47,8 @@ pub struct Client {
     /// Told to the script as `CLIENT`, where one script serves several.
     pub variant: &'static str,
     pub cells: &'static [&'static str],
+    /// Further cells, of this client alone.
+    pub adds: &'static [&'static str],
     /// Cells of these that the client has no such thing for.
     pub lacks: &'static [&'static str],
     /// Cells that fail for a reason of the client's own, with the reason.
@@ -56,23 +58,6 @@ pub struct Client {
 }
 
 const LIBRARY: &[&str] = &[
-    "plain",
-    "stream",
-    "server_tool",
-    "slow_tool",
-    "client_tool",
-    "parallel_tools",
-    "mixed_tools",
-    "structured",
-    "structured_tools",
-    "approval",
-    "wrong_key",
-    "rate_limit",
-    "cut",
-    "cancel",
-];
-const LIBRARY_AND_COMPLETIONS: &[&str] = &[
-    "completions",
     "plain",
     "stream",
     "server_tool",
@@ -98,6 +83,7 @@ const REPLAYED: &[&str] = &[
     "client_tool",
     "structured",
     "approval",
+    "answered",
     "wrong_key",
     "rate_limit",
     "model_not_found",
@@ -107,17 +93,17 @@ const REPLAYED: &[&str] = &[
 
 const fn python(name: &'static str, pins: &'static str, script: &'static str) -> Client {
     let start = Start::Python { pins, script };
-    Client { name, start, variant: "", cells: LIBRARY, lacks: &[], theirs: &[], is_quick: false }
+    Client { name, start, variant: "", cells: LIBRARY, adds: &[], lacks: &[], theirs: &[], is_quick: false }
 }
 
 const fn ai_sdk(name: &'static str, variant: &'static str) -> Client {
     let start = Start::Node { script: "ai_sdk.mjs" };
-    Client { name, start, variant, cells: LIBRARY, lacks: &[], theirs: &[], is_quick: false }
+    Client { name, start, variant, cells: LIBRARY, adds: &[], lacks: &[], theirs: &[], is_quick: false }
 }
 
 const fn replayed(name: &'static str) -> Client {
     let start = Start::Plain { script: "requests_as_sent.py" };
-    Client { name, start, variant: name, cells: REPLAYED, lacks: &[], theirs: &[], is_quick: true }
+    Client { name, start, variant: name, cells: REPLAYED, adds: &[], lacks: &[], theirs: &[], is_quick: true }
 }
 
 pub const CLIENTS: [Client; 22] = [
@@ -137,7 +123,6 @@ pub const CLIENTS: [Client; 22] = [
         ..python("smolagents", "smolagents", "smolagents_agent.py")
     },
     Client {
-        cells: LIBRARY_AND_COMPLETIONS,
         lacks: &["structured_tools"],
         ..python("LlamaIndex, OpenAILike", "llama_index", "llama_index_like.py")
     },
@@ -152,8 +137,12 @@ pub const CLIENTS: [Client; 22] = [
         lacks: &["client_tool", "parallel_tools", "mixed_tools", "structured", "structured_tools"],
         ..python("openai-python, oldest", "openai_1_0_0", "openai_python.py")
     },
-    python("openai-python, old", "openai_1_55_3", "openai_python.py"),
-    Client { is_quick: true, ..python("openai-python, newest", "openai_newest", "openai_python.py") },
+    Client { adds: &["answered"], ..python("openai-python, old", "openai_1_55_3", "openai_python.py") },
+    Client {
+        adds: &["answered"],
+        is_quick: true,
+        ..python("openai-python, newest", "openai_newest", "openai_python.py")
+    },
     Client {
         start: Start::Program { script: "opencode_run.py" },
         cells: &["stream", "server_tool", "slow_tool", "mixed_tools", "approval", "wrong_key"],
@@ -175,7 +164,9 @@ pub const CLIENTS: [Client; 22] = [
 impl Client {
     /// What it is asked to do, in the order of the columns.
     pub fn asked(&self) -> Vec<&'static str> {
-        let does = |cell: &&str| self.cells.contains(cell) && !self.lacks.contains(cell);
+        let does = |cell: &&str| {
+            (self.cells.contains(cell) || self.adds.contains(cell)) && !self.lacks.contains(cell)
+        };
         COLUMNS.iter().map(|column| column.cell).filter(does).collect()
     }
 
