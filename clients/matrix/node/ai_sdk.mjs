@@ -104,7 +104,8 @@ const cells = {
       const abort = new AbortController();
       const result = ai.streamText({ model: model(), prompt: ASKED.cancel, abortSignal: abort.signal, onError() {} });
       for await (const part of result.fullStream) {
-        if (part.type === "text-delta") {
+        // What had come before the abort is still read.
+        if (part.type === "text-delta" && !abort.signal.aborted) {
           await isRunning();
           abort.abort();
         }

@@ -86,7 +86,7 @@ const cells = {
       const abort = new AbortController();
       await rejects(async () => {
         for await (const chunk of await model().stream(ASKED.cancel, { signal: abort.signal })) {
-          if (chunk.text) {
+          if (chunk.text && !abort.signal.aborted) {
             await isRunning();
             abort.abort();
           }

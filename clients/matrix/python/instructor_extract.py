@@ -37,13 +37,13 @@ def structured_tools():
 @cell
 def wrong_key():
     failed = raises(Exception, lambda: extract(ASKED["plain"], instructor.Mode.TOOLS, WRONG_KEY))
-    assert "401" in str(failed), failed
+    assert "Error code: 401" in str(failed), failed
 
 
 @cell
 def rate_limit():
     failed = raises(Exception, lambda: extract(ASKED["rate_limit"], instructor.Mode.TOOLS))
-    assert "429" in str(failed), failed
+    assert "Error code: 429" in str(failed), failed
 
 
 run("instructor", version("instructor"))
