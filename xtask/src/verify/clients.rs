@@ -10,14 +10,17 @@ mod process;
 use super::Proved;
 use super::serving::Serving;
 use crate::{generated, program, repository};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use expected::{CLIENTS, COLUMNS, Client};
 use process::{Model, Said};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 const DOCUMENT: &str = "docs/openai-clients.md";
 const SECTION: &str = "clients";
+/// They wait more than they work.
+const CLIENTS_AT_ONCE: usize = 4;
 
 /// One cell of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,18 +99,36 @@ fn run_all(is_wanted: fn(&Client) -> bool) -> Result<(Vec<Run>, Vec<String>)> {
         }
     }
     let throughline = program::throughline_of_the_tests(&[])?;
-    let folder = program::target()?.join("client-matrix/server");
+    let folder = program::target()?.join("client-matrix/servers");
+    let queue = Mutex::new(installed.iter().enumerate());
+    let work = || -> Result<Vec<(usize, Run)>> {
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        std::iter::from_fn(next)
+            .map(|(at, (client, installed))| {
+                // A server of its own for each: what one leaves does not reach the next.
+                let folder = folder.join(at.to_string());
+                let (model, serving) = served(&throughline, &folder)?;
+                let said = process::run(client, installed, &serving.address, &serving.key, &folder)?;
+                drop((serving, model));
+                let run = judge(client, &said);
+                print(&run);
+                Ok((at, run))
+            })
+            .collect()
+    };
+    let done: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..CLIENTS_AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().map_err(|_| anyhow!("a client's thread panicked")))
+            .collect()
+    });
     let mut runs = Vec::new();
-    for (client, installed) in installed {
-        // A server of its own for each: what one leaves does not reach the next.
-        let (model, serving) = served(&throughline, &folder)?;
-        let said = process::run(client, &installed, &serving.address, &serving.key, &folder)?;
-        drop((serving, model));
-        let run = judge(client, &said);
-        print(&run);
-        runs.push(run);
+    for worker in done {
+        runs.extend(worker??);
     }
-    Ok((runs, not_run))
+    runs.sort_by_key(|(at, _)| *at);
+    Ok((runs.into_iter().map(|(_, run)| run).collect(), not_run))
 }
 
 fn served(throughline: &Path, folder: &Path) -> Result<(Model, Serving)> {
