@@ -83,7 +83,13 @@ fn npm(name: &str) -> Result<std::result::Result<PathBuf, String>> {
         return Ok(Err("Node.js with npm is not installed".to_owned()));
     }
     let (folder, pins) = (folder(name)?, format!("{SOURCES}/{name}"));
-    let files = ["package.json", "package-lock.json"];
+    // Without a lock: packages that need nothing but their own builds for a platform, each pinned by them.
+    let is_locked = repository::root().join(&pins).join("package-lock.json").exists();
+    let (files, verb): (&[&str], &[&str]) = if is_locked {
+        (&["package.json", "package-lock.json"], &["ci"])
+    } else {
+        (&["package.json"], &["install", "--no-package-lock"])
+    };
     let wanted =
         files.iter().map(|file| repository::read(&format!("{pins}/{file}"))).collect::<Result<String>>();
     once(&folder, &wanted?, || {
@@ -91,8 +97,8 @@ fn npm(name: &str) -> Result<std::result::Result<PathBuf, String>> {
             fs::copy(repository::root().join(&pins).join(file), folder.join(file))
                 .with_context(|| format!("{pins}/{file} cannot be copied"))?;
         }
-        let words = ["ci", "--prefix", &text(&folder), "--no-audit", "--no-fund", "--loglevel=error"];
-        match Program::new("npm").args(words).run() {
+        let words = ["--prefix", &text(&folder), "--no-audit", "--no-fund", "--loglevel=error"];
+        match Program::new("npm").args(verb).args(words).run() {
             Ok(()) => Ok(Ok(())),
             Err(error) => {
                 let ping = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
