@@ -36,6 +36,8 @@ pub struct Parts {
     pub limits: ServerLimits,
     /// How tools are shown in chat completions whose client does not say.
     pub render: Render,
+    /// The renderings under which `/v1/models` lists agents once more.
+    pub listed_renders: Vec<Render>,
     /// The address of the page, for links in chats.
     pub page_address: PageAddress,
     /// What is measured.
@@ -66,7 +68,7 @@ impl AppState {
         let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
         let media = KeptMedia::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
         let (render, telemetry, figures, connections) = (Render::None, Arc::default(), None, None);
-        let page_address = PageAddress::default();
+        let (listed_renders, page_address) = (Vec::new(), PageAddress::default());
         Self(Arc::new(Parts {
             app,
             log,
@@ -76,6 +78,7 @@ impl AppState {
             hub,
             limits,
             render,
+            listed_renders,
             page_address,
             telemetry,
             figures,
@@ -88,6 +91,12 @@ impl AppState {
     #[must_use]
     pub fn rendering(&self, render: Render) -> Self {
         Self(Arc::new(Parts { render, ..(**self).clone() }))
+    }
+
+    /// The same, and `/v1/models` lists agents under these renderings, too.
+    #[must_use]
+    pub fn listing(&self, listed_renders: Vec<Render>) -> Self {
+        Self(Arc::new(Parts { listed_renders, ..(**self).clone() }))
     }
 
     /// The same with the page at this address.

@@ -97,7 +97,7 @@ async fn without_streaming_it_is_the_same_answer() {
     assert_eq!(body["object"], "chat.completion");
     assert_eq!(
         body["choices"][0]["message"]["content"],
-        "Let me look. \n\n> **weather.today**: sunny\n\nSunny."
+        "Let me look. \n\n> **weather.today** …\n\n> **weather.today**: sunny\n\nSunny."
     );
     assert_eq!(body["choices"][0]["finish_reason"], "stop");
     assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
@@ -107,8 +107,33 @@ async fn without_streaming_it_is_the_same_answer() {
 async fn the_name_of_an_agent_may_say_how_tools_are_shown() {
     let server = serve(weather_and_answer()).await;
     let answer = answer(&server, json!({"model": "default:text"})).await;
-    assert_eq!(answer.content, "Let me look. \n\n> **weather.today**: sunny\n\nSunny.");
+    assert_eq!(answer.content, "Let me look. \n\n> **weather.today** …\n\n> **weather.today**: sunny\n\nSunny.");
     assert_eq!(answer.model, "default:text");
+}
+
+/// A client whose only setting is an address chooses with it.
+#[tokio::test]
+async fn an_address_may_say_how_tools_are_shown() {
+    let scripts = || weather_and_answer();
+    for (path, model, shown) in [
+        ("/render/text/v1", "default", true),
+        ("/render/text/v1", "default:reasoning", false),
+        ("/render/none/v1", "default", false),
+    ] {
+        let server = serve(scripts()).await;
+        let request = server.client().post(server.url(&format!("{path}/chat/completions")));
+        let response = request.json(&asking(json!({"model": model}))).send().await.unwrap();
+        let content = check_stream(&response.bytes().await.unwrap()).content;
+        assert_eq!(content.contains("> **weather.today** …"), shown, "{path} {model}: {content}");
+    }
+    let server = serve(Queue::new([])).await;
+    let (status, list) = server.get("/render/details/v1/models").await;
+    assert_eq!((status, &list["data"][0]["id"]), (200, &json!("default")));
+    for path in ["/render/html/v1/models", "/render/details/v1/nothing"] {
+        assert_eq!(server.get(path).await.0, 404, "{path}");
+    }
+    let (status, error) = server.post("/render/html/v1/chat/completions", asking(json!({}))).await;
+    assert_eq!((status, error["error"]["remedy"].as_str().unwrap().contains("details")), (404, true), "{error}");
 }
 
 #[tokio::test]

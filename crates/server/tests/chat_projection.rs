@@ -172,11 +172,14 @@ fn tools_are_shown_as_the_client_wishes() {
     let text = check(&log, UsageChunk::Unwanted, Render::Text);
     assert_eq!(
         text.content,
-        "好的\n\n> **weather** (city: 北京): 晴\n\n> **face** (name: smile): applied\n\n\
-         > Run calendar (at: 9:00)? It changes something.\n\n> **calendar** (at: 9:00): saved\n\n好了"
+        "好的\n\n> **weather** (city: 北京) …\n\n> **weather** (city: 北京): 晴\n\n> **face** (name: smile) …\n\n\
+         > **face** (name: smile): applied\n\n> Run calendar (at: 9:00)? It changes something.\n\n\
+         > **calendar** (at: 9:00) …\n\n> **calendar** (at: 9:00): saved\n\n好了"
     );
 
     let details = check(&log, UsageChunk::Unwanted, Render::Details);
+    let start = "<details>\n<summary>weather: city: 北京 …</summary>\n{&quot;city&quot;:&quot;北京&quot;}\n</details>";
+    assert!(details.content.contains(start), "{}", details.content);
     assert!(
         details.content.contains(
             "\n\n<details type=\"tool_calls\" done=\"true\" id=\"t.1\" name=\"weather\" \
@@ -204,6 +207,25 @@ fn tools_are_shown_as_the_client_wishes() {
     }
 }
 
+/// Whoever watches sees what runs while it runs.
+#[test]
+fn a_card_appears_when_its_call_starts() {
+    let log = events(TOOLS);
+    let start = log.iter().position(|event| matches!(event.kind, EventKind::ToolStart { .. })).unwrap();
+    for (render, card) in [(Render::Text, "> **weather** (city: 北京) …"), (Render::Details, "<details>\n<summary>weather")] {
+        let mut projection = Projection::new(UsageChunk::Unwanted, render);
+        let mut content = String::new();
+        for event in &log[..=start] {
+            for piece in projection.push(event) {
+                if let Piece::Content(text) = piece {
+                    content.push_str(&text);
+                }
+            }
+        }
+        assert!(content.contains(card) && !content.contains("晴"), "{content}");
+    }
+}
+
 /// A tool that ends while the model still talks: its card does not stand in the middle of a sentence.
 #[test]
 fn nothing_is_put_into_a_sentence() {
@@ -222,6 +244,7 @@ fn nothing_is_put_into_a_sentence() {
         ),
         text(2, json!({"type": "block_start", "block": 1, "kind": "text"})),
         text(3, json!({"type": "content_delta", "block": 1, "text": "One "})),
+        text(4, json!({"type": "tool_start", "block": 0, "tool_id": "t.1", "tool_name": "face.set", "attempt": 1})),
         text(4, json!({"type": "tool_result", "block": 0, "tool_id": "t.1", "status": "success"})),
         text(5, json!({"type": "content_delta", "block": 1, "text": "sentence."})),
         text(6, json!({"type": "block_end", "block": 1})),

@@ -43,6 +43,7 @@ fn a_full_file_is_understood() {
         origins = ["https://Page.example.com:443", "http://localhost:5173/"]
         tls = { cert = "cert.pem", key = "/etc/key.pem" }
         render = "owui_event"
+        listed_renders = ["details"]
         public_url = "https://Chat.example.com/"
         drain_ms = 5
         [server.limits]
@@ -61,6 +62,7 @@ fn a_full_file_is_understood() {
         auth: Auth::Keys,
         tls: Some(TlsSection { cert: "etc/cert.pem".into(), key: "/etc/key.pem".into() }),
         render: Render::OwuiEvent,
+        listed_renders: vec![Render::Details],
         public_url: Some("https://chat.example.com".into()),
         drain_ms: 5,
         limits: ServerLimits { body_bytes_max: 1024, ..ServerLimits::default() },
@@ -125,8 +127,8 @@ fn errors_show_the_place_and_what_is_valid() {
     check_error(
         "[server]\nlissen = \"127.0.0.1:1\"",
         "unknown field `lissen`\n --> etc/throughline.toml:2:1\n  |\n2 | lissen = \"127.0.0.1:1\"\n  | ^^^^^^\n  = did you mean \
-         `listen`? valid here: `listen`, `hosts`, `origins`, `auth`, `tls`, `render`, `public_url`, \
-         `drain_ms`, `limits`",
+         `listen`? valid here: `listen`, `hosts`, `origins`, `auth`, `tls`, `render`, \
+         `listed_renders`, `public_url`, `drain_ms`, `limits`",
     );
     check_error(
         "[server]\nlisten = \"0.0.0.0:8787\"\nauth = \"off\"",

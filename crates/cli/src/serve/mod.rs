@@ -87,6 +87,7 @@ pub async fn run(args: &Serve) -> Ended {
     let merge_after = (stored.merge == Switch::On).then_some(MERGE_AFTER);
     let state = AppState::merging(world.app.clone(), kept.catalog(), blobs, server.limits, merge_after)
         .rendering(server.render)
+        .listing(server.listed_renders.clone())
         .with_page_at(PageAddress { public_url: server.public_url.clone(), tls: server.tls.is_some() });
     let state = watching.of(&state, &kept);
     let state = state.connecting(connections(args, &kept, redaction.clone()));

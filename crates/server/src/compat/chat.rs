@@ -10,7 +10,7 @@ mod resumed;
 use crate::api::events::{StreamedEvent, cut_of};
 use crate::compat::models::{self, Named};
 use crate::error::{ApiError, ErrorBody};
-use crate::extract::Json;
+use crate::extract::{Json, Path};
 use crate::hub::{Behind, NewTurn, OnDisconnect, Thread};
 use crate::net::Connection;
 use crate::principal::{Principal, Scope};
@@ -23,9 +23,10 @@ use crate::surface::chat_completions::{AnswerText, Asking, Head, Projection, Ref
 use crate::telemetry::TraceParent;
 use answer::Answer;
 use axum::Extension;
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
+use http::request::Parts;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ const NOBODY_IS_ASKED: &str = "nobody can be asked in this chat: its client does
 
 /// `/v1/chat/completions`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(complete))
+    OpenApiRouter::new().routes(routes!(complete)).routes(routes!(complete_rendered))
 }
 
 /// Answer a chat, as OpenAI Chat Completions. Streamed (`text/event-stream`) if `stream` is true.
@@ -66,13 +67,44 @@ pub fn routes() -> OpenApiRouter<AppState> {
 async fn complete(
     State(state): State<AppState>,
     principal: Principal,
-    connection: Option<Extension<Connection>>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
+    parts: Parts,
     Json(body): Json<Value>,
 ) -> Result<Response, ApiError> {
+    answered(state, principal, parts, body).await
+}
+
+/// The same for a client that is configured with `/render/{render}/v1` as its address: the address says how tools are shown,
+/// unless the request or the model's name does.
+#[utoipa::path(post, path = "/render/{render}/v1/chat/completions", tag = "openai", request_body(content = Object,
+    description = "As at `/v1/chat/completions`."),
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
+    responses(
+        (status = 200, description = "A `chat.completion`, or its chunks",
+            content((Object = "application/json"), (StreamedEvent = "text/event-stream"))),
+        (status = 400, description = "It cannot be answered like this", body = ErrorBody),
+        (status = 404, description = "There is no such rendering or model", body = ErrorBody),
+        (status = 502, description = "The model could not be asked, or broke off", body = ErrorBody),
+    ))]
+async fn complete_rendered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(render): Path<String>,
+    parts: Parts,
+    Json(body): Json<Value>,
+) -> Result<Response, ApiError> {
+    let render = models::rendering(&render)?;
+    answered(state.rendering(render), principal, parts, body).await
+}
+
+async fn answered(
+    state: AppState,
+    principal: Principal,
+    parts: Parts,
+    body: Value,
+) -> Result<Response, ApiError> {
     principal.need(Scope::Chat)?;
-    let cut = cut_of(connection);
+    let Parts { uri, headers, extensions, .. } = parts;
+    let cut = cut_of(extensions.get::<Connection>().cloned().map(Extension));
     let files = files(&state, &principal, files_wanted(&body)).await?;
     let agents = models::known(&state, &principal).await?;
     let named = models::named(&agents, body["model"].as_str().unwrap_or_default());

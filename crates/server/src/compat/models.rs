@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 /// `/v1/models`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(list_rendered)).routes(routes!(get))
 }
 
 /// All models.
@@ -25,7 +25,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 pub struct ModelList {
     /// `list`
     object: &'static str,
-    /// Agents by name, then models as `upstream/model`.
+    /// Agents by name, as `agent:rendering` too where the server lists these, then models as `upstream/model`.
     data: Vec<Model>,
 }
 
@@ -48,7 +48,35 @@ pub struct Model {
 ))]
 async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
     principal.need(Scope::Chat)?;
-    Ok(Json(ModelList { object: "list", data: models(&known(&state, &principal).await?) }))
+    let agents = known(&state, &principal).await?;
+    Ok(Json(ModelList { object: "list", data: models(&agents, &state.listed_renders) }))
+}
+
+/// The same for a client that is configured with `/render/{render}/v1` as its address: the address has chosen already.
+#[utoipa::path(get, path = "/render/{render}/v1/models", tag = "openai",
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
+    responses(
+        (status = 200, description = "Agents by name, then models", body = ModelList),
+        (status = 404, description = "There is no such rendering", body = ErrorBody),
+    ))]
+async fn list_rendered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(render): Path<String>,
+) -> Result<Json<ModelList>, ApiError> {
+    principal.need(Scope::Chat)?;
+    rendering(&render)?;
+    Ok(Json(ModelList { object: "list", data: models(&known(&state, &principal).await?, &[]) }))
+}
+
+/// The rendering that an address names.
+///
+/// # Errors
+/// 404: there is none of that name.
+pub(super) fn rendering(name: &str) -> Result<Render, ApiError> {
+    let names = Render::ALL.map(|(name, _)| name).join(", ");
+    Render::named(name)
+        .ok_or_else(|| ApiError::not_found("rendering", name).remedy(format!("there are {names}")))
 }
 
 /// One of them. Models have slashes in their names.
@@ -65,7 +93,7 @@ async fn get(
 ) -> Result<Json<Model>, ApiError> {
     principal.need(Scope::Chat)?;
     let agents = known(&state, &principal).await?;
-    let mut models = models(&agents).into_iter();
+    let mut models = models(&agents, &[]).into_iter();
     if let Some(model) = models.find(|model| model.id == id) {
         return Ok(Json(model));
     }
@@ -89,8 +117,14 @@ pub(super) async fn known(state: &AppState, principal: &Principal) -> Result<Vec
     Ok(state.app.agents_of(&Some(principal.user.clone())))
 }
 
-fn models(agents: &[Agent]) -> Vec<Model> {
-    let mut models: Vec<Model> = agents.iter().map(|agent| Model::agent(&agent.name)).collect();
+/// Agents, each once more for every rendering that is listed, and models.
+fn models(agents: &[Agent], renders: &[Render]) -> Vec<Model> {
+    let suffixes = renders.iter().map(|render| format!(":{}", render.name()));
+    let suffixes: Vec<String> = std::iter::once(String::new()).chain(suffixes).collect();
+    let names = agents
+        .iter()
+        .flat_map(|agent| suffixes.iter().map(move |suffix| format!("{}{suffix}", agent.name)));
+    let mut models: Vec<Model> = names.map(|name| Model::agent(&name)).collect();
     let choices: BTreeSet<(&str, &str)> = agents
         .iter()
         .flat_map(|agent| agent.models.iter().map(|model| (model.name.as_str(), model.model.as_str())))

@@ -57,6 +57,8 @@ const RULES: &[Rule] = &[
     rule("/docs", OPEN, ADMIN),
     rule("/v1/docs", OPEN, ADMIN),
     rule("/v1/openapi.json", OPEN, ADMIN),
+    // The same as without it, with a choice in the address.
+    rule("/render", CHAT, CHAT),
     rule("/v1/agent-fields", CHAT, ADMIN),
     rule("/v1/agents", CHAT, CHAT),
     rule("/v1/calls", CHAT, CHAT),
@@ -92,7 +94,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// Routes that begin a turn.
-const NEW_TURN: [&str; 2] = ["/v1/turns", "/v1/chat/completions"];
+const NEW_TURN: [&str; 3] = ["/v1/turns", "/v1/chat/completions", "/render/{render}/v1/chat/completions"];
 /// Routes whose body is a file.
 const UPLOAD: [&str; 3] = ["/v1/files", "/v1/conversations/import", "/v1/decode"];
 

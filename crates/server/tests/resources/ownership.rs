@@ -145,6 +145,8 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("DELETE", "/v1/keys/{key_id}", Elsewhere("crates/server/tests/gate.rs")),
         ("POST", "/v1/tickets", Elsewhere("crates/server/tests/gate.rs")),
         ("POST", "/v1/sign-in", Elsewhere("crates/server/tests/gate.rs")),
+        ("GET", "/render/{render}/v1/models", Elsewhere("crates/server/tests/chat.rs")),
+        ("POST", "/render/{render}/v1/chat/completions", Elsewhere("crates/server/tests/chat.rs")),
         ("POST", "/v1/question-links", Elsewhere("crates/server/tests/chat_questions.rs")),
         ("POST", "/v1/question-links/answer", Elsewhere("crates/server/tests/chat_questions.rs")),
         ("GET", "/v1/ws", Elsewhere("a_websocket_shows_nobody_what_is_anothers")),

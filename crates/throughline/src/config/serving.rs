@@ -34,6 +34,9 @@ pub struct ServerSection {
     pub tls: Option<TlsSection>,
     /// What clients of `/v1/chat/completions` see of tools unless the request says otherwise. Default `none`.
     pub render: Render,
+    /// Agents are listed with these as suffixes of their names, too, for clients that let people pick a model and nothing else.
+    /// Default: all but `none`.
+    pub listed_renders: Option<Vec<Render>>,
     /// Where people find the page, for links in chats: `https://chat.example.com`. Default: where the client finds the API.
     pub public_url: Option<Spanned<String>>,
     /// How long running turns may take to end once the server is asked to stop, in milliseconds. Default 30,000.
@@ -106,6 +109,17 @@ impl Render {
         ("reasoning", Render::Reasoning),
         ("owui_event", Render::OwuiEvent),
     ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Render::None => "none",
+            Render::Text => "text",
+            Render::Details => "details",
+            Render::Reasoning => "reasoning",
+            Render::OwuiEvent => "owui_event",
+        }
+    }
 
     /// The rendering of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -263,6 +277,8 @@ pub struct ServerSettings {
     pub tls: Option<TlsSection>,
     /// What is seen of tools on `/v1/chat/completions`.
     pub render: Render,
+    /// The renderings under which `/v1/models` lists agents once more.
+    pub listed_renders: Vec<Render>,
     /// Where people find the page; `None` = where the client of a request finds the API.
     pub public_url: Option<String>,
     /// How long running turns may take to end, in milliseconds.
@@ -280,6 +296,7 @@ impl Default for ServerSettings {
             auth: Auth::Keys,
             tls: None,
             render: Render::None,
+            listed_renders: vec![Render::Text, Render::Details, Render::Reasoning, Render::OwuiEvent],
             public_url: None,
             drain_ms: DRAIN_MS,
             limits: ServerLimits::default(),
@@ -370,6 +387,7 @@ pub(crate) fn server(
         auth,
         tls: section.tls.as_ref().map(|tls| TlsSection { cert: beside(&tls.cert), key: beside(&tls.key) }),
         render: section.render,
+        listed_renders: section.listed_renders.clone().unwrap_or(base.listed_renders),
         public_url: section
             .public_url
             .as_ref()

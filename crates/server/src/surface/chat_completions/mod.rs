@@ -96,13 +96,26 @@ pub struct Projection {
     refusal: Prose,
     reasoning: Prose,
     /// Calls and remarks to be shown in the text when no block of text is open: nothing is put into a sentence.
-    held: Vec<String>,
+    held: Vec<Held>,
     /// The same for reasoning.
     held_thoughts: Vec<String>,
     usage: Usage,
     finish: Option<FinishReason>,
     fault: Option<Fault>,
     ended: Option<Ended>,
+}
+
+/// Something to be shown.
+struct Held {
+    text: String,
+    /// It says that this call runs, which is no news once its result is there.
+    start_of: Option<CallId>,
+}
+
+impl From<String> for Held {
+    fn from(text: String) -> Self {
+        Self { text, start_of: None }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -471,7 +484,7 @@ impl Projection {
             BlockStart::Image(media) => {
                 out.push(told(event, None));
                 if matches!(self.render, Render::Text | Render::Details) {
-                    self.held.push(visible::picture(media));
+                    self.held.push(visible::picture(media).into());
                     self.release(out);
                 }
                 return;
@@ -529,17 +542,27 @@ impl Projection {
     }
 
     fn show_start(&mut self, event: &Event, out: &mut Vec<Piece>) {
-        let call = self.call_of(event).filter(|call| call.runs == Runs::Here);
-        let what = call.map(|call| call.shown(&call_id::public(&call.id)).what());
-        let status = match (self.render, &what) {
-            (Render::OwuiEvent, Some(what)) => Some(visible::status(what, Done::No)),
-            _ => None,
+        let Some(call) = self.call_of(event).filter(|call| call.runs == Runs::Here) else {
+            out.push(told(event, None));
+            return;
         };
+        let id = call_id::public(&call.id);
+        let shown = call.shown(&id);
+        let text = match self.render {
+            Render::None => String::new(),
+            Render::Text => visible::line_of_start(&shown),
+            Render::Details => visible::card_of_start(&shown),
+            Render::Reasoning => visible::thought(&shown.what()),
+            Render::OwuiEvent => shown.what(),
+        };
+        let status = (self.render == Render::OwuiEvent).then(|| visible::status(&text, Done::No));
         out.push(told(event, status));
-        if let (Render::Reasoning, Some(what)) = (self.render, what) {
-            self.held_thoughts.push(visible::thought(&what));
-            self.release(out);
+        match self.render {
+            Render::Text | Render::Details => self.held.push(Held { text, start_of: event.tool_id.clone() }),
+            Render::Reasoning => self.held_thoughts.push(text),
+            Render::None | Render::OwuiEvent => {}
         }
+        self.release(out);
     }
 
     fn show_result(&mut self, event: &Event, result: &ToolResult, out: &mut Vec<Piece>) {
@@ -560,7 +583,10 @@ impl Projection {
         let status = (self.render == Render::OwuiEvent).then(|| visible::status(&line, Done::Yes));
         out.push(told(event, status));
         match self.render {
-            Render::Text | Render::Details => self.held.push(line),
+            Render::Text | Render::Details => {
+                self.held.retain(|held| held.start_of.is_none() || held.start_of != event.tool_id);
+                self.held.push(line.into());
+            }
             Render::Reasoning => self.held_thoughts.push(line),
             Render::None | Render::OwuiEvent => {}
         }
@@ -572,7 +598,7 @@ impl Projection {
         let status = (self.render == Render::OwuiEvent).then(|| visible::status(text, done));
         out.push(told(event, status));
         match self.render {
-            Render::Text | Render::Details => self.held.push(visible::quoted(text)),
+            Render::Text | Render::Details => self.held.push(visible::quoted(text).into()),
             Render::Reasoning => self.held_thoughts.push(visible::thought(text)),
             Render::None | Render::OwuiEvent => {}
         }
@@ -589,7 +615,7 @@ impl Projection {
         let is_open = |channel| self.open.values().any(|open| *open == channel);
         if !is_open(Channel::Content) {
             for card in self.held.drain(..) {
-                out.push(Piece::Content(self.content.insert(&card)));
+                out.push(Piece::Content(self.content.insert(&card.text)));
             }
         }
         if !is_open(Channel::Reasoning) {

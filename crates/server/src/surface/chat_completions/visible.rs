@@ -33,18 +33,37 @@ impl Shown<'_> {
     }
 }
 
+/// `> **Weather** (city: Paris) …`
+pub(crate) fn line_of_start(call: &Shown<'_>) -> String {
+    format!("> {} …", line_of_call(call))
+}
+
 /// `> **Weather** (city: Paris): 16 °C`
 pub(crate) fn line(call: &Shown<'_>, result: &ToolResult) -> String {
+    format!("> {}: {}", line_of_call(call), inline(&came_of_it(result)))
+}
+
+fn line_of_call(call: &Shown<'_>) -> String {
     let input = match call.input_summary.is_empty() {
         true => String::new(),
         false => format!(" ({})", inline(call.input_summary)),
     };
-    format!("> **{}**{input}: {}", inline(call.label()), inline(&came_of_it(result)))
+    format!("**{}**{input}", inline(call.label()))
 }
 
 /// A remark of the engine, a question.
 pub(crate) fn quoted(text: &str) -> String {
     format!("> {}", inline(text))
+}
+
+/// A folded card with the arguments. It is none of Open WebUI's own: that would be drawn as running for ever, since nothing that
+/// was sent can be changed.
+pub(crate) fn card_of_start(call: &Shown<'_>) -> String {
+    format!(
+        "<details>\n<summary>{} …</summary>\n{}\n</details>",
+        html(&one_line(&call.what())),
+        html(call.arguments)
+    )
 }
 
 /// Open WebUI's card. What is data can close neither the tag nor the block: it has no `<`, no `"` and no line end.
@@ -253,6 +272,12 @@ mod tests {
 
     #[test]
     fn a_card_holds_so_much_and_no_more() {
+        let start = card_of_start(&call("{\"a\":\"</details>\"}", "a: <b>\n\n# c"));
+        assert_eq!(
+            start,
+            "<details>\n<summary>Weather: a: &lt;b&gt; # c …</summary>\n\
+             {&quot;a&quot;:&quot;&lt;/details&gt;&quot;}\n</details>"
+        );
         let long = "x".repeat(CARD_OUTPUT_CHARS_MAX + 1);
         let card = card(&call("{}", ""), &result(CallStatus::Success, &long));
         assert_eq!(card.matches('x').count(), CARD_OUTPUT_CHARS_MAX);
