@@ -545,6 +545,12 @@ pub struct Fault {
     pub remedy: String,
     /// Trying the same again may help.
     pub retryable: bool,
+    /// HTTP status of the upstream, if it answered with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// How long to wait before the next try as the upstream said it, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 /// Content of `session_stats`.

@@ -255,6 +255,10 @@ pub enum FailureKind {
     RateLimited,
     /// Another HTTP error status.
     Status,
+    /// A quota or credit is used up, which does not come back within a turn, though some tell it as 429.
+    QuotaExhausted,
+    /// There is no such model.
+    ModelNotFound,
     /// 401, 403, or no key is configured.
     Unauthorized,
     /// The upstream refuses native tool calling (`surfaces.md` §9.4). R: T3
@@ -278,7 +282,9 @@ impl UpstreamFailure {
             FailureKind::Status => {
                 self.status.is_some_and(|status| status == 408 || status == 425 || status >= 500)
             }
-            FailureKind::Unauthorized
+            FailureKind::QuotaExhausted
+            | FailureKind::ModelNotFound
+            | FailureKind::Unauthorized
             | FailureKind::ToolsUnsupported
             | FailureKind::ContextTooLong
             | FailureKind::Unsendable => false,

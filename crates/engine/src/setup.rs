@@ -48,6 +48,9 @@ pub struct TurnSetup {
     pub guard: LoopGuard,
     /// When a failed model call is tried again.
     pub retry: RetryPolicy,
+    /// Fewer tries in the first step, for whoever tries again by itself while nothing has happened yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_step_attempts_max: Option<u32>,
     /// What becomes of a turn whose process died.
     pub on_interrupted: OnInterrupted,
     /// What was found out while all this was put together: each is told as a `problem` right after `stream_start`.

@@ -424,8 +424,11 @@ impl Machine<'_> {
             false => Others::None,
         };
         let place = u64::from(step) << 32 | u64::from(attempt);
-        let next =
-            retry::next(failure, &self.setup.retry, self.record.tries, others, self.start.nonce, place);
+        let mut policy = self.setup.retry;
+        if let (1, Some(fewer)) = (step, self.setup.first_step_attempts_max) {
+            policy.attempts_max = policy.attempts_max.min(fewer);
+        }
+        let next = retry::next(failure, &policy, self.record.tries, others, self.start.nonce, place);
         match next {
             Next::GiveUp => false,
             Next::Retry { wait_ms } => {

@@ -14,8 +14,15 @@ use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError, visible}
 // --- failures ---
 
 fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable: bool) -> Fault {
-    let why = visible::escape(&why.into()).into_owned();
-    Fault { code: code.into(), what: what.into(), why, remedy: remedy.into(), retryable }
+    Fault {
+        code: code.into(),
+        what: what.into(),
+        why: visible::escape(&why.into()).into_owned(),
+        remedy: remedy.into(),
+        retryable,
+        status: None,
+        retry_after_ms: None,
+    }
 }
 
 pub(crate) fn no_upstream() -> Fault {
@@ -97,6 +104,16 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
             "The upstream refused the request.",
             "The same request will be refused again: see what it says, or choose another model.",
         ),
+        FailureKind::QuotaExhausted => (
+            "insufficient_quota",
+            "The upstream's quota or credit is used up.",
+            "Add credit at the provider, or choose another model.",
+        ),
+        FailureKind::ModelNotFound => (
+            "model_not_found",
+            "The upstream does not have this model.",
+            "Choose one that it has: GET /v1/models lists those that are configured.",
+        ),
         FailureKind::Unauthorized => {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
         }
@@ -115,7 +132,11 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
             ("request_unsendable", "The request could not be sent.", "Check the upstream's configuration.")
         }
     };
-    fault(code, what, why, remedy, failure.is_retryable())
+    Fault {
+        status: failure.status,
+        retry_after_ms: failure.retry_after_ms,
+        ..fault(code, what, why, remedy, failure.is_retryable())
+    }
 }
 
 /// An error that came inside a stream before the first token, as a failure that may be tried again.

@@ -344,7 +344,7 @@ async fn a_client_that_goes_away_stops_its_turn() {
 
 #[tokio::test]
 async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while_it_does_not() {
-    let limits = ServerLimits { heartbeat_ms: 20, ..ServerLimits::default() };
+    let limits = ServerLimits { heartbeat_ms: 20, head_hold_ms: 1, ..ServerLimits::default() };
     let server = TestServer::start_with(Queue::new([Script::new().then(Move::Stall)]), tools, limits).await;
     let response = post(&server, asking(json!({}))).await;
     until(": hb ", response).await;

@@ -11,7 +11,7 @@ use throughline::config::Render;
 use throughline::engine::BlockStart;
 use throughline::{Event, EventKind, Message};
 use throughline_server::surface::chat_completions::{
-    Ended, Head, OPEN, Projection, UsageChunk, Whole, Writer, call_id,
+    Ended, Head, OPEN, Piece, Projection, UsageChunk, Whole, Writer, call_id,
 };
 use throughline_testkit::sim;
 use throughline_wire::CallId;

@@ -155,6 +155,8 @@ pub struct TurnRequest {
     pub tools: Toggle,
     /// Who speaks.
     pub persona: Persona,
+    /// Fewer tries of the first model call than the agent would make, for whoever tries again by itself.
+    pub first_step_attempts_max: Option<u32>,
     /// Whether the raw bytes of the upstreams are given to the [`Observer`].
     pub keep_raw: KeepRaw,
     /// The span of whoever asks, as W3C Trace Context writes it (`traceparent`): kept with the turn and told to the

@@ -110,6 +110,7 @@ impl Throughline {
             guard: agent.guard,
             approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
             retry: plan.retry,
+            first_step_attempts_max: request.first_step_attempts_max,
             on_interrupted: agent.on_interrupted,
         };
         let mint = |kind: &str| format!("{kind}_{}", Uuid::now_v7().simple());

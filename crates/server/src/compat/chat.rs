@@ -25,8 +25,8 @@ use answer::Answer;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::HeaderValue;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -148,8 +148,9 @@ async fn answered(
     let delivery = request.delivery;
     let model = request.model.clone();
     let mut new = new_turn(&state, named, dialect, request, asking)?;
+    new.request.first_step_attempts_max = tries_again_itself(&headers).then_some(1);
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
-    let started = state.hub.start(&principal, new).await?;
+    let started = state.hub.start(&principal, new).await.map_err(as_openai_says)?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = Head { id, created: Timestamp::now().as_second(), model };
     let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection, page).await?;
@@ -233,6 +234,22 @@ fn senses_of(upstream: &Upstream) -> Senses {
     Senses {
         hears: quirks.audio && takes_sound,
         fetches_images: quirks.fetches_images && quirks.vision && takes_addresses,
+    }
+}
+
+/// Whether the client sends a failed request again by itself. Then the first model call is made once and its failure told as it
+/// is, so that its tries and ours do not multiply: OpenAI's SDKs, and what is built on them, say so in a header; the AI SDK and
+/// async-openai say who they are.
+fn tries_again_itself(headers: &HeaderMap) -> bool {
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    headers.contains_key("x-stainless-retry-count") || ["ai-sdk/", "async-openai"].iter().any(|name| agent.contains(name))
+}
+
+/// A model that is not there has its own status and code, which clients look for.
+fn as_openai_says(error: ApiError) -> ApiError {
+    match error.code {
+        "unknown_model" => ApiError { status: StatusCode::NOT_FOUND, code: "model_not_found", ..error },
+        _ => error,
     }
 }
 

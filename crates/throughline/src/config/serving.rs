@@ -185,6 +185,9 @@ pub struct ServerLimits {
     pub behind_ms_max: u64,
     /// Silence on a stream after which a comment says that it lives, in milliseconds. Default 10,000.
     pub heartbeat_ms: u64,
+    /// How long the head of a streamed chat completion may wait for the first sign of the model, so that an early failure is an
+    /// HTTP status, in milliseconds. Default 3,000: proxies and clients wait longer for a head, people do not.
+    pub head_hold_ms: u64,
     /// How long nobody may look at a turn that should not go on unseen after a restart, in milliseconds. Default 30,000.
     pub reconnect_ms: u64,
     /// How long the store may be away before streams say so, in milliseconds. Default 10,000.
@@ -220,6 +223,7 @@ impl Default for ServerLimits {
             behind_bytes_max: 1 << 20,
             behind_ms_max: 10_000,
             heartbeat_ms: 10_000,
+            head_hold_ms: 3_000,
             reconnect_ms: 30_000,
             store_wait_ms: 10_000,
             socket_message_bytes_max: 4 << 20,
@@ -232,7 +236,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 24] {
+    fn all(&self) -> [(&'static str, u64); 25] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -252,6 +256,7 @@ impl ServerLimits {
             ("behind_bytes_max", self.behind_bytes_max),
             ("behind_ms_max", self.behind_ms_max),
             ("heartbeat_ms", self.heartbeat_ms),
+            ("head_hold_ms", self.head_hold_ms),
             ("reconnect_ms", self.reconnect_ms),
             ("store_wait_ms", self.store_wait_ms),
             ("socket_message_bytes_max", self.socket_message_bytes_max.into()),

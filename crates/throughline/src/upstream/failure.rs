@@ -66,9 +66,12 @@ fn kind(status: Option<u16>, error: &ErrorBody, raw: &str, offered: Offered) -> 
     if is(&["context_length_exceeded"]) || status == Some(413) || too_long(&text) {
         return FailureKind::ContextTooLong;
     }
-    // A quota that is used up does not come back within a turn, though it is told as 429.
-    if is(&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"]) {
-        return FailureKind::Status;
+    let quota = ["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"];
+    if status == Some(402) || is(&quota) {
+        return FailureKind::QuotaExhausted;
+    }
+    if is(&["model_not_found"]) || (matches!(status, Some(400 | 404)) && names_no_model(&text, status)) {
+        return FailureKind::ModelNotFound;
     }
     match status {
         Some(401 | 403) => FailureKind::Unauthorized,
@@ -127,6 +130,12 @@ fn refuses_tools(text: &str) -> bool {
         && ["\"tools\"", "\"tool_choice\"", "body.tools", "body.tool_choice"]
             .iter()
             .any(|at| text.contains(at))
+}
+
+/// OpenAI, Ollama and vLLM with 404: "The model `x` does not exist", "model 'x' not found"; Anthropic with 404: "model: x";
+/// DeepSeek with 400: "Model Not Exist".
+fn names_no_model(text: &str, status: Option<u16>) -> bool {
+    text.contains("model not exist") || (status == Some(404) && text.contains("model"))
 }
 
 /// OpenAI and compatible; Anthropic; Gemini; llama.cpp.
@@ -313,7 +322,7 @@ mod tests {
             (
                 429,
                 r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
-                K::Status,
+                K::QuotaExhausted,
             ),
             (
                 529,
@@ -321,7 +330,7 @@ mod tests {
                 K::Status,
             ),
             (503, "", K::Status),
-            (402, r#"{"error":{"message":"Insufficient Balance"}}"#, K::Status),
+            (402, r#"{"error":{"message":"Insufficient Balance"}}"#, K::QuotaExhausted),
             (401, r#"{"error":{"message":"Incorrect API key provided"}}"#, K::Unauthorized),
             (403, "<html><title>Forbidden</title></html>", K::Unauthorized),
             (
@@ -335,7 +344,15 @@ mod tests {
                 K::ContextTooLong,
             ),
             (413, "", K::ContextTooLong),
-            (404, r#"{"error":{"message":"The model `x` does not exist"}}"#, K::Status),
+            (404, r#"{"error":{"message":"The model `x` does not exist"}}"#, K::ModelNotFound),
+            (
+                404,
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}"#,
+                K::ModelNotFound,
+            ),
+            (400, r#"{"error":{"message":"Model Not Exist"}}"#, K::ModelNotFound),
+            (400, r#"{"error":{"message":"The model does not support this parameter"}}"#, K::Status),
+            (404, "<html><title>Not Found</title></html>", K::Status),
         ];
         for (status, body, expected) in cases {
             assert_eq!(check(status, body, Offered::Nothing), expected, "{status} {body}");

@@ -8,7 +8,9 @@ use crate::net::Cut;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::chat_completions::request::Delivery;
-use crate::surface::chat_completions::{Ended, Head, OPEN, Piece, Projection, Whole, Writer, heartbeat};
+use crate::surface::chat_completions::{
+    Again, Begun, Ended, ErrorBody, Head, OPEN, Piece, Projection, Whole, Writer, heartbeat,
+};
 use crate::viewer::{From, Meter, Viewed, Viewer};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +21,9 @@ use std::io;
 use std::sync::Arc;
 use throughline::Event;
 use throughline_engine::{BlockStart, Decision, EventKind, Seq, TurnId};
+use std::time::Duration;
 use throughline_store::Record;
+use tokio::time::{Instant, timeout_at};
 
 /// Names the turn, for whoever wants to look at it through the own API.
 const TURN_HEADER: &str = "throughline-turn-id";
@@ -77,7 +81,7 @@ impl Answer {
     pub(super) async fn deliver(self, delivery: Delivery, cut: Arc<Cut>) -> Result<Response, ApiError> {
         let turn = self.viewer.turn().as_str().to_owned();
         let mut response = match delivery {
-            Delivery::Stream => self.stream(cut),
+            Delivery::Stream => self.stream(cut).await?,
             Delivery::Whole => self.whole().await?,
         };
         if let Ok(turn) = HeaderValue::from_str(&turn) {
@@ -86,12 +90,35 @@ impl Answer {
         Ok(response)
     }
 
-    fn stream(self, cut: Arc<Cut>) -> Response {
+    /// What happens before the model says anything, for a moment: what fails by then is a status, which clients act on. // R: E2
+    async fn hold(&mut self) -> io::Result<Vec<Piece>> {
+        let until = Instant::now() + Duration::from_millis(self.state.limits.head_hold_ms);
+        let mut held = Vec::new();
+        while self.projection.begun() == Begun::No && self.projection.ended().is_none() {
+            let Ok(viewed) = timeout_at(until, self.viewer.next()).await else { break };
+            if let Next::Pieces(pieces) = self.take(viewed.map_err(io::Error::other)?).await? {
+                held.extend(pieces);
+            }
+        }
+        Ok(held)
+    }
+
+    async fn stream(mut self, cut: Arc<Cut>) -> Result<Response, ApiError> {
+        let held = self.hold().await.map_err(broken_off)?;
+        if self.projection.begun() == Begun::No
+            && let Some(error) = held.iter().find_map(|piece| match piece {
+                Piece::Error(error) => Some(error),
+                _ => None,
+            })
+        {
+            return Ok(refused(error));
+        }
         // A client that takes nothing is cut like every viewer; here that stops the turn.
         let meter = self.life_line.hub.watchdog().watch(self.viewer.turn().clone(), self.viewer.after(), cut);
         let writer = Writer::new(&self.head);
         let mut opening = OPEN.to_vec();
         writer.write(&self.projection.open(), &mut opening);
+        held.iter().for_each(|piece| writer.write(piece, &mut opening));
         // Boxed: for each chunk it moves in and out of the stream.
         let begin = Some(Box::new(Sending { answer: self, writer, meter, opening: Some(opening) }));
         let body = stream::unfold(begin, |sending| async move {
@@ -105,27 +132,21 @@ impl Answer {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        response
+        Ok(response)
     }
 
     /// The fold of the same pieces. // R: T13
     async fn whole(mut self) -> Result<Response, ApiError> {
         let mut whole = Whole::default();
         while self.projection.ended().is_none() {
-            match self.next().await.map_err(ApiError::internal)? {
+            match self.next().await.map_err(broken_off)? {
                 Next::Pieces(pieces) => pieces.into_iter().for_each(|piece| whole.take(piece)),
                 Next::Idle => {}
             }
         }
         match whole.into_body(&self.head) {
             Some(Ok(body)) => Ok(axum::Json(body).into_response()),
-            Some(Err(error)) => {
-                let status = match error.kind.as_str() {
-                    "upstream_error" => StatusCode::BAD_GATEWAY,
-                    _ => StatusCode::INTERNAL_SERVER_ERROR,
-                };
-                Ok((status, axum::Json(error.to_value())).into_response())
-            }
+            Some(Err(error)) => Ok(refused(&error)),
             None => Err(ApiError::internal("an answer ended without an end")),
         }
     }
@@ -147,7 +168,13 @@ impl Answer {
     }
 
     async fn next(&mut self) -> io::Result<Next> {
-        match self.viewer.next().await.map_err(io::Error::other)? {
+        let viewed = self.viewer.next().await.map_err(io::Error::other)?;
+        self.take(viewed).await
+    }
+
+    /// Shows what the log had next. To be awaited to its end: what was viewed does not come again.
+    async fn take(&mut self, viewed: Option<Viewed>) -> io::Result<Next> {
+        match viewed {
             Some(Viewed::Records(records)) => {
                 let mut pieces = Vec::new();
                 for mut event in records.iter().filter_map(event_of) {
@@ -230,6 +257,27 @@ impl Sending {
         self.meter.given(self.answer.viewer.after());
         Some(Ok(Bytes::from(bytes)))
     }
+}
+
+/// An error as a status, with what clients look for before they try again by themselves.
+fn refused(error: &ErrorBody) -> Response {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut response = (status, axum::Json(error.to_value())).into_response();
+    let headers = response.headers_mut();
+    if let Some(ms) = error.retry_after_ms {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
+        headers.insert("retry-after-ms", HeaderValue::from(ms));
+    }
+    if error.again == Again::No {
+        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    response
+}
+
+/// The turn is lost to this answer before anything of it was sent.
+fn broken_off(why: io::Error) -> ApiError {
+    tracing::warn!(%why, "an answer breaks off before its first byte");
+    ApiError::unavailable("interrupted", "the server lost this answer before it began", 1).remedy("send the request again")
 }
 
 /// An event of the log; a reader ignores what it does not know.

@@ -12,6 +12,49 @@ pub struct ErrorBody {
     pub kind: String,
     /// A stable word.
     pub code: String,
+    /// The HTTP status, if nothing has been sent yet.
+    pub status: u16,
+    /// When to try again, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// Whether a client that tries again by itself should.
+    pub again: Again,
+}
+
+/// Whether trying again by itself helps a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// The client knows by the status.
+    ByStatus,
+    /// It does not, though the status looks as if.
+    No,
+}
+
+/// What a client waits that is told to try again and not when, in milliseconds: 429 and 503 always say it.
+const RETRY_AFTER_MS: u64 = 1_000;
+
+/// The classes of OpenAI's errors, which clients switch on.
+struct Class {
+    status: u16,
+    kind: &'static str,
+    /// In place of the fault's own word.
+    code: Option<&'static str>,
+}
+
+impl Class {
+    fn of(fault: &Fault) -> Self {
+        let class = |status, kind, code| Self { status, kind, code };
+        match (fault.code.as_str(), fault.status) {
+            ("rate_limited", _) => class(429, "rate_limit_error", Some("rate_limit_exceeded")),
+            ("insufficient_quota", _) => class(429, "insufficient_quota", None),
+            ("context_too_long", _) => class(400, "invalid_request_error", Some("context_length_exceeded")),
+            ("model_not_found", _) => class(404, "invalid_request_error", None),
+            ("tool_calling_unsupported" | "content_filter", _) => class(400, "invalid_request_error", None),
+            // 529 is Anthropic's way to say it.
+            ("upstream_error", Some(503 | 529)) => class(503, "upstream_error", None),
+            ("upstream_error", Some(400..=499)) => class(400, "invalid_request_error", None),
+            _ => class(502, "upstream_error", None),
+        }
+    }
 }
 
 impl ErrorBody {
@@ -21,10 +64,16 @@ impl ErrorBody {
             let sentences = [&fault.what, &fault.why, &fault.remedy];
             let message: Vec<&str> =
                 sentences.into_iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+            let Class { status, kind, code } = Class::of(fault);
+            let waits = matches!(status, 429 | 503).then(|| fault.retry_after_ms.unwrap_or(RETRY_AFTER_MS));
+            let is_quota = fault.code == "insufficient_quota";
             return Self {
                 message: message.join(" "),
-                kind: "upstream_error".to_owned(),
-                code: fault.code.clone(),
+                kind: kind.to_owned(),
+                code: code.unwrap_or(&fault.code).to_owned(),
+                status,
+                retry_after_ms: waits.filter(|_| !is_quota),
+                again: if is_quota { Again::No } else { Again::ByStatus },
             };
         }
         let (code, message) = match status {
@@ -33,12 +82,19 @@ impl ErrorBody {
             }
             _ => ("failed", "The answer could not be completed. Send the request again."),
         };
-        Self { message: message.to_owned(), kind: "server_error".to_owned(), code: code.to_owned() }
+        Self {
+            message: message.to_owned(),
+            kind: "server_error".to_owned(),
+            code: code.to_owned(),
+            status: 500,
+            retry_after_ms: None,
+            again: Again::ByStatus,
+        }
     }
 
     /// As it is served.
     pub fn to_value(&self) -> Value {
-        let Self { message, kind, code } = self;
+        let Self { message, kind, code, .. } = self;
         json!({"error": {"message": message, "type": kind, "code": code, "param": null}})
     }
 }

@@ -17,7 +17,7 @@ mod prose;
 mod visible;
 mod whole;
 
-pub use error::{ErrorBody, Refusal};
+pub use error::{Again, ErrorBody, Refusal};
 pub use piece::{CallPiece, Finish, Head, OPEN, Piece, Writer, heartbeat, usage_value};
 pub use visible::CARD_OUTPUT_CHARS_MAX;
 pub use whole::Whole;
@@ -102,7 +102,17 @@ pub struct Projection {
     usage: Usage,
     finish: Option<FinishReason>,
     fault: Option<Fault>,
+    begun: Begun,
     ended: Option<Ended>,
+}
+
+/// Whether there is anything of an answer yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// The model has said something, or a tool runs.
+    Yes,
+    /// Nothing has happened: if it fails now, it is as if it had never begun.
+    No,
 }
 
 /// Something to be shown.
@@ -201,6 +211,7 @@ impl Projection {
             usage: Usage::default(),
             finish: None,
             fault: None,
+            begun: Begun::No,
             ended: None,
         }
     }
@@ -252,6 +263,7 @@ impl Projection {
 
     /// The client brings the results of the calls that it was given.
     pub fn go_on(&mut self) {
+        self.begun = Begun::No;
         for call in self.calls.iter_mut().filter(|call| call.waits_for_the_client()) {
             call.handed_over = HandedOver::Before;
         }
@@ -259,6 +271,7 @@ impl Projection {
 
     /// The client brings the answer to the questions that it was given.
     pub fn go_on_answered(&mut self) {
+        self.begun = Begun::No;
         for asks in self.calls.iter_mut().filter_map(|call| call.asks.as_mut()) {
             asks.put = HandedOver::Before;
         }
@@ -322,6 +335,11 @@ impl Projection {
         out
     }
 
+    /// Whether there is anything of this answer yet.
+    pub fn begun(&self) -> Begun {
+        self.begun
+    }
+
     /// Whether everything has been said, and how the answer ended.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
@@ -346,6 +364,9 @@ impl Projection {
 
     /// What has to be known of the turn, whoever is told.
     fn learn(&mut self, event: &Event) {
+        if is_of_the_answer(&event.kind) {
+            self.begun = Begun::Yes;
+        }
         match &event.kind {
             EventKind::StepStart { .. } => self.step_is_over = StepIsOver::No,
             EventKind::StepEnd { finish, .. } => {
@@ -682,6 +703,17 @@ impl Known {
             input_summary: &self.input_summary,
             arguments: &self.arguments,
         }
+    }
+}
+
+/// What a client would notice if it were taken back.
+fn is_of_the_answer(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::BlockStart(start) => {
+            !matches!(start, BlockStart::Error(_) | BlockStart::Notice { .. } | BlockStart::Unrecognised)
+        }
+        EventKind::ToolUse { .. } | EventKind::ToolStart { .. } | EventKind::ToolResult(_) => true,
+        _ => false,
     }
 }
 
