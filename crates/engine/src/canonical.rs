@@ -65,6 +65,12 @@ pub(crate) fn arguments_hash(arguments: &Arguments) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
+/// BLAKE3, in hex, of what is written as JSON.
+pub(crate) fn hash_of(value: &impl serde::Serialize) -> String {
+    let written = serde_json::to_vec(value).unwrap_or_default();
+    blake3::hash(&written).to_hex().to_string()
+}
+
 /// Whether there is a number that is kept as a floating point number, as too large ones are.
 fn has_fractions(value: &Value) -> bool {
     match value {

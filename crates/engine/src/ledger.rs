@@ -4,16 +4,21 @@
 //! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
 //! start made of them ("ran, not used").
 
+use crate::canonical;
 use crate::record::{CallRecord, CallState, Record, StepEnd};
 use crate::setup::{OfferedTool, Runs, TurnSetup, TurnStart};
+use crate::shorten::shorten;
 use throughline_wire::{Call, ClosedStep, Message, ModelRequest, Outcome, ToolChoice, UserPart};
 
 /// The next model call; `None` while a call has no outcome.
 pub(crate) fn request(record: &Record, setup: &TurnSetup, start: &TurnStart) -> Option<ModelRequest> {
     let choice = choice(record, setup);
-    let mut messages = setup.history.clone();
-    messages.extend(turn(record, start)?);
+    let mut messages = whole(record, setup, start)?;
+    if record.shortened {
+        shorten(&mut messages, setup.limits.shortened_output_bytes_max);
+    }
     Some(ModelRequest {
+        cache_key: Some(cache_key(&messages, start)),
         model: setup
             .upstreams
             .get(record.upstream)
@@ -25,6 +30,28 @@ pub(crate) fn request(record: &Record, setup: &TurnSetup, start: &TurnStart) -> 
         tool_choice: choice,
         settings: setup.settings.clone(),
     })
+}
+
+/// How many results would become shorter if the history had to.
+pub(crate) fn shortens(record: &Record, setup: &TurnSetup, start: &TurnStart) -> usize {
+    let messages = whole(record, setup, start);
+    messages.map_or(0, |mut messages| shorten(&mut messages, setup.limits.shortened_output_bytes_max))
+}
+
+fn whole(record: &Record, setup: &TurnSetup, start: &TurnStart) -> Option<Vec<Message>> {
+    let mut messages = setup.history.clone();
+    messages.extend(turn(record, start)?);
+    Some(messages)
+}
+
+/// The conversation or, of a turn that stands alone, what its talk began with: that stays the same when the client sends it
+/// again with more behind it.
+fn cache_key(messages: &[Message], start: &TurnStart) -> String {
+    match (&start.conversation_id, messages.first()) {
+        (Some(conversation), _) => conversation.as_str().to_owned(),
+        (None, Some(first)) => canonical::hash_of(first),
+        (None, None) => start.turn_id.as_str().to_owned(),
+    }
 }
 
 /// Whether the step that is current may or must call. What the request forces holds until one step is committed: one that

@@ -29,6 +29,7 @@ mod result;
 mod retry;
 mod schedule;
 mod setup;
+mod shorten;
 mod steering;
 mod stream;
 mod summary;

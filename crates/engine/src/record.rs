@@ -34,6 +34,8 @@ pub(crate) mod code {
     pub(crate) const INTERRUPTED: &str = "interrupted";
     /// Notice: one last step without tools follows, since the steps are used up.
     pub(crate) const LIMIT: &str = "limit";
+    /// Notice: the history was too long, and old results are told shorter from here on.
+    pub(crate) const SHORTENED: &str = "history_shortened";
     /// Notice: one last step without tools follows, since the calls go in circles.
     pub(crate) const LOOP_STOPPED: &str = "loop_stopped";
     /// Problem: the model gets a note that its calls go in circles.
@@ -92,6 +94,8 @@ pub(crate) struct Record {
     pub tries: u32,
     /// Tools are off for the steps after this one: a limit was reached, one last step answers without them.
     pub tools_off_after: Option<u32>,
+    /// Old results are told shorter: an upstream has refused the length of the history.
+    pub shortened: bool,
     /// How the turn will end, once that is decided.
     pub ending: Option<Ending>,
     /// What the model is told between steps: after which step, and what.
@@ -574,6 +578,7 @@ impl Record {
                 code::STOPPED => self.end_with(TurnStatus::Cancelled, None),
                 code::LENGTH => self.end_with(TurnStatus::Length, None),
                 code::INTERRUPTED => self.end_with(TurnStatus::Interrupted, None),
+                code::SHORTENED => self.shortened = true,
                 code::LIMIT | code::LOOP_STOPPED => self.tools_off_after = Some(self.step()),
                 _ => {}
             },
@@ -758,5 +763,6 @@ pub(crate) fn add(total: &mut Usage, step: &Usage) {
     total.input_tokens = sum(total.input_tokens, step.input_tokens);
     total.output_tokens = sum(total.output_tokens, step.output_tokens);
     total.cached_input_tokens = sum(total.cached_input_tokens, step.cached_input_tokens);
+    total.cache_written_tokens = sum(total.cache_written_tokens, step.cache_written_tokens);
     total.reasoning_tokens = sum(total.reasoning_tokens, step.reasoning_tokens);
 }

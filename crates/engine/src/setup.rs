@@ -361,6 +361,9 @@ pub struct TurnLimits {
     pub tool_overrun_ms: u64,
     /// Output of a call that is kept and told to the model, in bytes; head and tail stay. Default 64 KiB.
     pub output_bytes_max: usize,
+    /// Output of a call as the model is told it once an upstream has refused the length of the history, in bytes; head and tail
+    /// stay. Default 2 KiB: what a result was about is still seen, and a hundred of them fit into most models.
+    pub shortened_output_bytes_max: usize,
     /// Progress events of a call that are recorded. Default 1,000.
     pub progress_events_max: u32,
     /// Findings of the decoder that are recorded in a step. Default 100.
@@ -387,6 +390,7 @@ impl Default for TurnLimits {
             cancel_grace_ms: 2_000,
             tool_overrun_ms: 5_000,
             output_bytes_max: 64 << 10,
+            shortened_output_bytes_max: 2 << 10,
             progress_events_max: 1_000,
             problems_per_step_max: 100,
             messages_queued_max: 32,

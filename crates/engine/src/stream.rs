@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::closest::closest_names;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, Fault, ToolInput, WaitReason};
-use crate::input::{TimerId, UpstreamFailure};
+use crate::input::{FailureKind, TimerId, UpstreamFailure};
 use crate::ledger;
 use crate::record::{CallState, HOSTED, OpenBlock, Phase, Shown, code, commits};
 use crate::retry::{self, Next, Others};
@@ -419,6 +419,14 @@ impl Machine<'_> {
 
     fn try_again(&mut self, failure: &UpstreamFailure) -> bool {
         let (step, attempt, upstream) = (self.record.step(), self.record.attempt, self.record.upstream);
+        if failure.kind == FailureKind::ContextTooLong && !self.record.shortened {
+            let results = ledger::shortens(self.record, self.setup, self.start);
+            if results > 0 {
+                self.notice(code::SHORTENED, wording::shortened(results));
+                self.call_model(step, attempt + 1, upstream);
+                return true;
+            }
+        }
         let others = match upstream + 1 < self.setup.upstreams.len() {
             true => Others::Left,
             false => Others::None,
@@ -434,7 +442,7 @@ impl Machine<'_> {
             Next::Retry { wait_ms } => {
                 let until = self.now.saturating_add_unsigned(wait_ms);
                 let reason = match failure.kind {
-                    crate::input::FailureKind::RateLimited => WaitReason::RateLimit,
+                    FailureKind::RateLimited => WaitReason::RateLimit,
                     _ => WaitReason::Retry,
                 };
                 let why = Some(failure.message.clone());

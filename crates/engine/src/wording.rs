@@ -126,7 +126,7 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
         FailureKind::ContextTooLong => (
             "context_too_long",
             "The conversation is too long for this model.",
-            "Start a new conversation or choose a model with a longer context.",
+            "Choose a model with a longer context, or leave out what is no longer needed: old messages, pictures, files.",
         ),
         FailureKind::Unsendable => {
             ("request_unsendable", "The request could not be sent.", "Check the upstream's configuration.")
@@ -172,6 +172,13 @@ pub(crate) fn interrupted() -> String {
 
 pub(crate) fn limit(iterations: u32) -> String {
     format!("The limit of {iterations} rounds of tools is reached; the model answers with what it has.")
+}
+
+pub(crate) fn shortened(results: usize) -> String {
+    let (them, were) = if results == 1 { ("one tool result", "was") } else { ("old tool results", "were") };
+    format!(
+        "The conversation is too long for this model: {them} {were} cut to beginning and end for it. Nothing is lost here; a new conversation or a model with a longer context sees it whole."
+    )
 }
 
 pub(crate) fn loop_stopped() -> String {

@@ -371,6 +371,77 @@ fn retries_with_backoff_before_the_first_token() {
     );
 }
 
+/// Results that the next request has, by length.
+fn told_lengths(world: &World, request: usize) -> Vec<usize> {
+    let steps = world.requests[request].messages.iter().filter_map(|message| match message {
+        Message::Step(step) => Some(step),
+        Message::User(_) => None,
+    });
+    let outcomes = steps.flat_map(|step| &step.calls).map(|(_, outcome)| outcome);
+    outcomes.map(|outcome| outcome.output().map_or(0, |output| output.text.len())).collect()
+}
+
+// R: T11
+#[test]
+fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
+    let long = "x".repeat(9_000);
+    let script = format!(
+        "tools t:read
+         open A t
+         seal A {{}}
+         finish tool_calls
+         ok A {long}
+         open B t
+         seal B {{}}
+         finish tool_calls
+         ok B {long}
+         too long
+         text ok
+         open C t
+         seal C {{}}
+         finish tool_calls
+         ok C short
+         finish stop"
+    );
+    let world = World::run_with(&script, Some(invariants));
+    let told: Vec<&String> = world
+        .lines
+        .iter()
+        .filter(|line| ["step 3", "notice", "end "].iter().any(|word| line.starts_with(word)))
+        .collect();
+    assert_eq!(told, ["step 3 m try 1", "notice history_shortened", "step 3 m try 2", "end completed"]);
+    assert_eq!(told_lengths(&world, 2), [9_000, 9_000], "first whole");
+    let [old, last] = told_lengths(&world, 3)[..] else { panic!("{:?}", world.requests[3]) };
+    assert!((2 << 10..2_200).contains(&old) && last == 9_000, "{old} {last}");
+    // From there on every old result is told so: what was refused once would be refused again.
+    let [_, second, third] = told_lengths(&world, 4)[..] else { panic!("{:?}", world.requests[4]) };
+    assert!(second < 2_200 && third == 5);
+    // The log has all of it.
+    let logged = outcomes(&world);
+    assert_eq!(logged[0].output().map(|output| output.text.len()), Some(9_000));
+}
+
+// R: T11
+#[test]
+fn a_history_without_long_results_cannot_be_told_shorter_and_is_not_tried_twice() {
+    check(
+        "tools t:read
+         too long",
+        "step 1 m try 1
+         error block context_too_long
+         step end error
+         error context_too_long
+         end error",
+    );
+    let script = format!(
+        "tools t:read\nopen A t\nseal A {{}}\nfinish tool_calls\nok A {}\ntoo long\ntoo long",
+        "x".repeat(9_000)
+    );
+    let world = World::run_with(&script, Some(invariants));
+    assert_eq!(world.requests.len(), 3, "one try more, and no more");
+    assert!(world.lines.iter().any(|line| line == "error context_too_long"), "{:?}", world.lines);
+}
+
 #[test]
 fn a_fallback_takes_over_and_stays() {
     check(

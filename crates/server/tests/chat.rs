@@ -107,7 +107,10 @@ async fn without_streaming_it_is_the_same_answer() {
 async fn the_name_of_an_agent_may_say_how_tools_are_shown() {
     let server = serve(weather_and_answer()).await;
     let answer = answer(&server, json!({"model": "default:text"})).await;
-    assert_eq!(answer.content, "Let me look. \n\n> **weather.today** …\n\n> **weather.today**: sunny\n\nSunny.");
+    assert_eq!(
+        answer.content,
+        "Let me look. \n\n> **weather.today** …\n\n> **weather.today**: sunny\n\nSunny."
+    );
     assert_eq!(answer.model, "default:text");
 }
 
@@ -133,7 +136,11 @@ async fn an_address_may_say_how_tools_are_shown() {
         assert_eq!(server.get(path).await.0, 404, "{path}");
     }
     let (status, error) = server.post("/render/html/v1/chat/completions", asking(json!({}))).await;
-    assert_eq!((status, error["error"]["remedy"].as_str().unwrap().contains("details")), (404, true), "{error}");
+    assert_eq!(
+        (status, error["error"]["remedy"].as_str().unwrap().contains("details")),
+        (404, true),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -34,14 +34,28 @@ async fn post(server: &TestServer, more: Value) -> reqwest::Response {
 #[tokio::test]
 async fn a_failure_keeps_its_class_streamed_or_not() {
     let table = [
-        (failing(429, &[("retry-after", "7")], error("Slow down", "x")), 429, "rate_limit_exceeded", Some("7")),
+        (
+            failing(429, &[("retry-after", "7")], error("Slow down", "x")),
+            429,
+            "rate_limit_exceeded",
+            Some("7"),
+        ),
         (failing(429, &[], error("Slow down", "x")), 429, "rate_limit_exceeded", Some("1")),
         (failing(503, &[("retry-after", "2")], error("Busy", "x")), 503, "upstream_error", Some("2")),
         (failing(500, &[], error("Oops", "x")), 502, "upstream_error", None),
         (failing(429, &[], error("Pay first", "insufficient_quota")), 429, "insufficient_quota", None),
-        (failing(404, &[], error("The model `m` does not exist", "model_not_found")), 404, "model_not_found", None),
         (
-            failing(400, &[], error("This model's maximum context length is 8 tokens", "context_length_exceeded")),
+            failing(404, &[], error("The model `m` does not exist", "model_not_found")),
+            404,
+            "model_not_found",
+            None,
+        ),
+        (
+            failing(
+                400,
+                &[],
+                error("This model's maximum context length is 8 tokens", "context_length_exceeded"),
+            ),
             400,
             "context_length_exceeded",
             None,
@@ -56,7 +70,8 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
             let response = post(&server, json!({"stream": stream})).await;
             let what = format!("{status} {code}, stream: {stream}");
             assert_eq!(response.status().as_u16(), status, "{what}");
-            let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            let header =
+                |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
             assert_eq!(header("retry-after").as_deref(), retry_after, "{what}");
             assert_eq!(header("x-should-retry").is_some(), code == "insufficient_quota", "{what}");
             let body: Value = response.json().await.unwrap();
@@ -79,7 +94,8 @@ async fn a_client_that_does_not_try_again_is_spared_what_passes() {
 /// Once a tool has run, nobody can send the request again as if nothing had happened: there we try again.
 #[tokio::test]
 async fn a_later_step_is_tried_again_for_every_client() {
-    let scripts = [Script::new().call("weather_today", json!({})), Script::status(503), Script::new().say("Sunny.")];
+    let scripts =
+        [Script::new().call("weather_today", json!({})), Script::status(503), Script::new().say("Sunny.")];
     let server = TestServer::start(Queue::new(scripts)).await;
     let response = post(&server, json!({"stream": true})).await;
     assert_eq!(check_stream(&response.bytes().await.unwrap()).content, "Sunny.");
@@ -97,7 +113,9 @@ async fn an_error_inside_a_stream_that_said_nothing_is_a_status() {
 async fn a_head_is_held_for_so_long_and_no_longer() {
     // The model never says anything: the head comes all the same.
     let limits = ServerLimits { head_hold_ms: 1, ..ServerLimits::default() };
-    let server = TestServer::start_with(Queue::new([Script::new().then(Move::Stall)]), |builder| builder, limits).await;
+    let server =
+        TestServer::start_with(Queue::new([Script::new().then(Move::Stall)]), |builder| builder, limits)
+            .await;
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::OK);
     // And one that is held is not sent before the failure is known, whatever comes first.
     let limits = ServerLimits { head_hold_ms: 60_000, ..ServerLimits::default() };

@@ -212,7 +212,9 @@ fn tools_are_shown_as_the_client_wishes() {
 fn a_card_appears_when_its_call_starts() {
     let log = events(TOOLS);
     let start = log.iter().position(|event| matches!(event.kind, EventKind::ToolStart { .. })).unwrap();
-    for (render, card) in [(Render::Text, "> **weather** (city: 北京) …"), (Render::Details, "<details>\n<summary>weather")] {
+    for (render, card) in
+        [(Render::Text, "> **weather** (city: 北京) …"), (Render::Details, "<details>\n<summary>weather")]
+    {
         let mut projection = Projection::new(UsageChunk::Unwanted, render);
         let mut content = String::new();
         for event in &log[..=start] {
@@ -244,7 +246,10 @@ fn nothing_is_put_into_a_sentence() {
         ),
         text(2, json!({"type": "block_start", "block": 1, "kind": "text"})),
         text(3, json!({"type": "content_delta", "block": 1, "text": "One "})),
-        text(4, json!({"type": "tool_start", "block": 0, "tool_id": "t.1", "tool_name": "face.set", "attempt": 1})),
+        text(
+            4,
+            json!({"type": "tool_start", "block": 0, "tool_id": "t.1", "tool_name": "face.set", "attempt": 1}),
+        ),
         text(4, json!({"type": "tool_result", "block": 0, "tool_id": "t.1", "status": "success"})),
         text(5, json!({"type": "content_delta", "block": 1, "text": "sentence."})),
         text(6, json!({"type": "block_end", "block": 1})),

@@ -111,7 +111,10 @@ async fn an_answer_ends_with_the_question_and_a_yes_goes_on_with_the_same_turn()
     assert_eq!(*written.lock().unwrap(), [""; 0]);
 
     let went_on = say(&server, then(&asked.content, "Yes.")).await;
-    assert_eq!(went_on.content, "> **note.write** (text: milk) …\n\n> **note.write** (text: milk): wrote milk\n\nDone.");
+    assert_eq!(
+        went_on.content,
+        "> **note.write** (text: milk) …\n\n> **note.write** (text: milk): wrote milk\n\nDone."
+    );
     assert_eq!(went_on.finish.as_deref(), Some("stop"));
     assert_eq!(*written.lock().unwrap(), ["milk"]);
     assert_ne!(went_on.id, asked.id);

@@ -43,13 +43,25 @@ pub fn all() -> Vec<Known> {
         Known {
             // `developer` is understood by every current model and required by the reasoning ones.
             // https://platform.openai.com/docs/guides/text-generation
-            profile: Profile { developer_role: true, fetches_images: true, ..Profile::default() },
+            profile: Profile {
+                developer_role: true,
+                fetches_images: true,
+                // https://platform.openai.com/docs/guides/prompt-caching
+                prompt_cache_key: true,
+                ..Profile::default()
+            },
             ..chat("openai", "OpenAI", "https://api.openai.com/v1", Some("OPENAI_API_KEY"))
                 .keys_at("https://platform.openai.com/api-keys").note("Chat Completions; `openai-responses` speaks the Responses API.")
         },
         Known {
             dialect: Dialect::OpenaiResponses,
-            profile: Profile { developer_role: true, fetches_images: true, ..Profile::default() },
+            profile: Profile {
+                developer_role: true,
+                fetches_images: true,
+                // https://platform.openai.com/docs/guides/prompt-caching
+                prompt_cache_key: true,
+                ..Profile::default()
+            },
             ..chat(
                 "openai-responses",
                 "OpenAI (Responses)",

@@ -74,6 +74,11 @@ pub struct Profile {
     /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
     /// refusal. Default true.
     pub tool_choice_required: bool,
+    /// Mark what a cache may keep, `cache_control` (Anthropic). Default true: a conversation is sent again with each step.
+    pub cache_control: bool,
+    /// Send `prompt_cache_key` (OpenAI): requests that begin alike go where their beginning is cached. Default false: servers
+    /// that do not know it may refuse it.
+    pub prompt_cache_key: bool,
     /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
     pub developer_role: bool,
 }
@@ -94,6 +99,8 @@ impl Default for Profile {
             fetches_images: false,
             tool_choice_none: true,
             tool_choice_required: true,
+            cache_control: true,
+            prompt_cache_key: false,
             developer_role: false,
         }
     }

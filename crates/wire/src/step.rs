@@ -348,6 +348,7 @@ impl<'s> Step<'s> {
             input_tokens: usage.input_tokens.or(known.input_tokens),
             output_tokens: usage.output_tokens.or(known.output_tokens),
             cached_input_tokens: usage.cached_input_tokens.or(known.cached_input_tokens),
+            cache_written_tokens: usage.cache_written_tokens.or(known.cache_written_tokens),
             reasoning_tokens: usage.reasoning_tokens.or(known.reasoning_tokens),
         };
         if before != Some(merged) {

@@ -53,14 +53,18 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { model: "claude".into(), messages, ..ModelRequest::default() }
 }
 
+/// Without marks for a cache, which have tests of their own.
+fn unmarked() -> Profile {
+    Profile { cache_control: false, ..Profile::default() }
+}
+
 fn sent(request: &ModelRequest) -> EncodedRequest {
-    encode(Dialect::Anthropic, request, &Profile::default(), Transfer::Stream)
-        .expect("Anthropic has an encoder")
+    encode(Dialect::Anthropic, request, &unmarked(), Transfer::Stream).expect("Anthropic has an encoder")
 }
 
 #[track_caller]
 fn check(messages: Vec<Message>, expect: Value) {
-    check_with(messages, &Profile::default(), expect);
+    check_with(messages, &unmarked(), expect);
 }
 
 #[track_caller]
@@ -115,7 +119,7 @@ fn the_last_step_lists_tools_that_must_not_be_called() {
     assert_eq!(body["tool_choice"], json!({ "type": "none" }));
     assert_eq!(body["tools"][0]["name"], "now");
 
-    let profile = Profile { tool_choice_none: false, ..Profile::default() };
+    let profile = Profile { tool_choice_none: false, ..unmarked() };
     let body = encode(Dialect::Anthropic, &request, &profile, Transfer::Stream).expect("an encoder").body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
 }
@@ -149,8 +153,7 @@ fn limits_transfer_and_further_fields() {
     let extra = extra.as_object().cloned().unwrap_or_default();
     let mut request = request(vec![user("Hi")]);
     request.settings.extra = extra;
-    let whole =
-        encode(Dialect::Anthropic, &request, &Profile::default(), Transfer::Whole).expect("an encoder").body;
+    let whole = encode(Dialect::Anthropic, &request, &unmarked(), Transfer::Whole).expect("an encoder").body;
     assert_eq!(whole.get("stream"), None);
     assert_eq!((&whole["max_tokens"], &whole["top_k"]), (&json!(6096), &json!(5)));
     request.settings.max_output_tokens = Some(100);
@@ -225,7 +228,7 @@ fn pictures_of_a_tool_travel_in_its_result() {
         history(),
         around(json!([{ "type": "text", "text": "A map." }, { "type": "image", "source": source }])),
     );
-    let blind = Profile { vision: false, ..Profile::default() };
+    let blind = Profile { vision: false, ..unmarked() };
     check_with(history(), &blind, around(json!("A map.\n[image image/png, 1 kB, shown to the user]")));
 }
 
@@ -496,7 +499,7 @@ fn what_users_send() {
     check(vec![Message::User(parts())], expect(image));
     check_with(
         vec![Message::User(parts())],
-        &Profile { vision: false, ..Profile::default() },
+        &Profile { vision: false, ..unmarked() },
         expect(
             json!({ "type": "text", "text": "[image image/png, 1 kB, sent by the user, which you cannot see]" }),
         ),
@@ -598,5 +601,75 @@ proptest! {
         let after = sent(&request(longer)).body["messages"].clone();
         let (before, after) = (before.as_array().expect("an array"), after.as_array().expect("an array"));
         prop_assert_eq!(&after[..before.len()], &before[..]);
+    }
+}
+
+// --- what a cache may keep ---
+
+/// Everything that is marked, as `messages[1].content[0]`.
+fn marked(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if fields.contains_key("cache_control") {
+                found.push(path.to_owned());
+            }
+            for (name, value) in fields {
+                marked(value, &format!("{path}.{name}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                marked(item, &format!("{path}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn marks(request: &ModelRequest) -> Vec<String> {
+    let body = encode(Dialect::Anthropic, request, &Profile::default(), Transfer::Stream).unwrap().body;
+    let mut found = Vec::new();
+    marked(&body, "", &mut found);
+    found.sort();
+    found
+}
+
+#[test]
+fn a_cache_may_end_behind_tools_prompt_turn_and_step() {
+    let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
+    let first = ModelRequest {
+        instructions: Some("Be brief.".into()),
+        tools: vec![tool("a"), tool("b")],
+        ..request(vec![user("Hi"), Message::Step(step("Hello.", vec![])), user("Weather?")])
+    };
+    assert_eq!(marks(&first), [".messages[2].content[0]", ".system[0]", ".tools[1]"]);
+    let two = vec![(weather("1", "Oslo"), done("rain")), (weather("2", "Rome"), done("sun"))];
+    let mut second = first.clone();
+    second.messages.push(Message::Step(step("", two)));
+    assert_eq!(
+        marks(&second),
+        [".messages[2].content[0]", ".messages[4].content[1]", ".system[0]", ".tools[1]"],
+        "four, and no more are taken"
+    );
+    assert_eq!(marks(&request(vec![user("Hi")])), [".messages[0].content[0]"]);
+    assert!(!sent(&second).body.to_string().contains("cache_control"));
+}
+
+/// The marks move on, and what they stand behind stays the same, or no cache would ever be read.
+#[test]
+fn each_request_begins_with_the_one_before() {
+    let plain = |messages: Vec<Message>| {
+        let body = encode(Dialect::Anthropic, &request(messages), &Profile::default(), Transfer::Stream)
+            .unwrap()
+            .body;
+        body["messages"].to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+    };
+    let mut messages = vec![user("Weather?")];
+    let mut before = plain(messages.clone());
+    for number in 1..4 {
+        messages.push(Message::Step(step("", vec![(weather(&number.to_string(), "Oslo"), done("rain"))])));
+        let now = plain(messages.clone());
+        assert!(now.starts_with(before.trim_end_matches(']')), "{before}\n{now}");
+        before = now;
     }
 }

@@ -162,3 +162,16 @@ fn pictures_follow_all_tool_messages_or_become_a_note() {
     assert_eq!(messages.as_array().unwrap().len(), 3);
     assert_eq!(messages[1]["content"], "a cat\n[image image/png, 1 kB, shown to the user]");
 }
+
+#[test]
+fn requests_of_one_conversation_have_one_key_where_the_upstream_knows_it() {
+    let request = ModelRequest { cache_key: Some("conv_1".into()), ..ModelRequest::default() };
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
+        let key = |profile: &Profile| {
+            let body = encode(dialect, &request, profile, Transfer::Stream).unwrap().body;
+            body.get("prompt_cache_key").cloned()
+        };
+        assert_eq!(key(&Profile::default()), None, "servers that do not know it may refuse it");
+        assert_eq!(key(&Profile { prompt_cache_key: true, ..Profile::default() }), Some(json!("conv_1")));
+    }
+}

@@ -16,7 +16,7 @@
 //! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
 //! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
 //! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
-//! approve all | approve A | deny A why | cancel | cancel A | http 429 2000 | timer retry
+//! approve all | approve A | deny A why | cancel | cancel A | http 429 2000 | timer retry | too long
 //! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
 //! ```
 #![allow(dead_code)] // Each test binary uses its part of the language.
@@ -327,6 +327,7 @@ impl World {
                 self.failed(kind, Some(status), tail.parse().ok());
             }
             "unsupported" => self.failed(FailureKind::ToolsUnsupported, Some(400), None),
+            "too" => self.failed(FailureKind::ContextTooLong, Some(400), None),
             "broke" => self.failed(FailureKind::Broken, None, None),
             "timer" => {
                 let id = self.timers.iter().rev().map(|(_, id)| id).find(|id| match id {

@@ -452,6 +452,15 @@ const PARTS: &[Part] = &[
                 ),
             ),
             row(
+                "limits.shortened_output_bytes_max",
+                Number,
+                Said("Output in a history that is too long", "对话过长时的输出"),
+                Said(
+                    "Of an old call, once the upstream has refused the length; head and tail.",
+                    "上游拒绝过长的对话之后，旧调用保留的部分；保留头尾。",
+                ),
+            ),
+            row(
                 "limits.messages_queued_max",
                 Number,
                 Said("Messages that wait", "排队的消息"),

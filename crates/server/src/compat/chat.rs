@@ -242,7 +242,8 @@ fn senses_of(upstream: &Upstream) -> Senses {
 /// async-openai say who they are.
 fn tries_again_itself(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    headers.contains_key("x-stainless-retry-count") || ["ai-sdk/", "async-openai"].iter().any(|name| agent.contains(name))
+    headers.contains_key("x-stainless-retry-count")
+        || ["ai-sdk/", "async-openai"].iter().any(|name| agent.contains(name))
 }
 
 /// A model that is not there has its own status and code, which clients look for.

@@ -121,9 +121,8 @@ pub(super) async fn known(state: &AppState, principal: &Principal) -> Result<Vec
 fn models(agents: &[Agent], renders: &[Render]) -> Vec<Model> {
     let suffixes = renders.iter().map(|render| format!(":{}", render.name()));
     let suffixes: Vec<String> = std::iter::once(String::new()).chain(suffixes).collect();
-    let names = agents
-        .iter()
-        .flat_map(|agent| suffixes.iter().map(move |suffix| format!("{}{suffix}", agent.name)));
+    let names =
+        agents.iter().flat_map(|agent| suffixes.iter().map(move |suffix| format!("{}{suffix}", agent.name)));
     let mut models: Vec<Model> = names.map(|name| Model::agent(&name)).collect();
     let choices: BTreeSet<(&str, &str)> = agents
         .iter()

@@ -71,6 +71,8 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             questions_per_call_max: 1 + more.below(3) as u32,
             asked_ms_max: if more.chance(20) { 2_000 } else { 1_800_000 },
             messages_queued_max: if more.chance(10) { 1 } else { 32 },
+            // Results of simulated tools are short.
+            shortened_output_bytes_max: 16,
             ..TurnLimits::default()
         },
         start,
@@ -87,6 +89,7 @@ pub(super) fn draw(rng: &mut Rng, options: &Options) -> Plan {
             1 => LoopGuard { note_after: 2, ask_after: 0, stop_after: 3, period_max: 2 },
             _ => LoopGuard::default(),
         },
+        first_step_attempts_max: None,
         retry: RetryPolicy { attempts_max: 1 + rng.below(3) as u32, ..RetryPolicy::default() },
         on_interrupted: if rng.chance(60) { OnInterrupted::Continue } else { OnInterrupted::End },
         remarks: match more.chance(10) {

@@ -218,7 +218,8 @@ fn end(rng: &mut Rng, calls: u32, items: &mut Vec<Item>) {
 fn early_failure(rng: &mut Rng) -> UpstreamFailure {
     match rng.below(10) {
         0..3 => failure(FailureKind::RateLimited, Some(429), rng.chance(50).then(|| rng.below(90_000))),
-        3..6 => failure(FailureKind::Status, Some(503), None),
+        3..5 => failure(FailureKind::Status, Some(503), None),
+        5 => failure(FailureKind::ContextTooLong, Some(400), None),
         6 => failure(FailureKind::Connect, None, None),
         7 => failure(FailureKind::FirstByteTimeout, None, None),
         8 => failure(FailureKind::Unauthorized, Some(401), None),

@@ -186,6 +186,8 @@ pub struct ProfileSection {
     pub fetches_images: Option<bool>,
     pub tool_choice_none: Option<bool>,
     pub tool_choice_required: Option<bool>,
+    pub cache_control: Option<bool>,
+    pub prompt_cache_key: Option<bool>,
     pub developer_role: Option<bool>,
 }
 
@@ -205,6 +207,8 @@ impl ProfileSection {
             fetches_images: self.fetches_images.unwrap_or(base.fetches_images),
             tool_choice_none: self.tool_choice_none.unwrap_or(base.tool_choice_none),
             tool_choice_required: self.tool_choice_required.unwrap_or(base.tool_choice_required),
+            cache_control: self.cache_control.unwrap_or(base.cache_control),
+            prompt_cache_key: self.prompt_cache_key.unwrap_or(base.prompt_cache_key),
             developer_role: self.developer_role.unwrap_or(base.developer_role),
         }
     }
@@ -423,6 +427,7 @@ pub struct AgentLimitsSection {
     pub cancel_grace_ms: Option<u64>,
     pub tool_overrun_ms: Option<u64>,
     pub output_bytes_max: Option<usize>,
+    pub shortened_output_bytes_max: Option<usize>,
     pub progress_events_max: Option<u32>,
     pub problems_per_step_max: Option<u32>,
     pub messages_queued_max: Option<u32>,
@@ -443,6 +448,9 @@ impl AgentLimitsSection {
             cancel_grace_ms: self.cancel_grace_ms.unwrap_or(base.cancel_grace_ms),
             tool_overrun_ms: self.tool_overrun_ms.unwrap_or(base.tool_overrun_ms),
             output_bytes_max: self.output_bytes_max.unwrap_or(base.output_bytes_max),
+            shortened_output_bytes_max: self
+                .shortened_output_bytes_max
+                .unwrap_or(base.shortened_output_bytes_max),
             progress_events_max: self.progress_events_max.unwrap_or(base.progress_events_max),
             problems_per_step_max: self.problems_per_step_max.unwrap_or(base.problems_per_step_max),
             questions_per_call_max: self.questions_per_call_max.unwrap_or(base.questions_per_call_max),

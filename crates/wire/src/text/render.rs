@@ -44,6 +44,7 @@ pub fn render(request: &ModelRequest, calls: &TextCalls) -> ModelRequest {
         tools: Vec::new(),
         tool_choice: ToolChoice::Auto,
         settings: request.settings.clone(),
+        cache_key: request.cache_key.clone(),
     }
 }
 

@@ -139,4 +139,7 @@ pub struct ModelRequest {
     pub tool_choice: ToolChoice,
     /// Sampling and limits.
     pub settings: Settings,
+    /// What the requests of one conversation have in common, for caches that ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<String>,
 }

@@ -224,7 +224,7 @@ pub struct UpstreamError {
 /// Tokens of one step, as last reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Prompt tokens.
+    /// Prompt tokens, those of a cache included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Generated tokens, reasoning included where the upstream does.
@@ -233,6 +233,9 @@ pub struct Usage {
     /// Prompt tokens served from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<u64>,
+    /// Prompt tokens that were written to a cache, where that has a price of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written_tokens: Option<u64>,
     /// Generated tokens that were reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,

@@ -17,6 +17,8 @@ export const CODES: Table = {
   upstream_unreachable: "连不上上游。",
   content_filter: "回复被过滤器拦下了。",
   rate_limited: "上游暂时不接受更多请求。",
+  insufficient_quota: "上游的配额或余额用完了。",
+  model_not_found: "上游没有这个模型。",
   unauthorized: "上游没有接受密钥。",
   tool_calling_unsupported: "这个上游或模型不支持原生工具调用。",
   context_too_long: "对话太长，这个模型放不下。",
@@ -27,6 +29,7 @@ export const CODES: Table = {
   length: "回复被词元上限截断了。",
   interrupted: "回复中断了：写它的服务器已经退出。",
   limit: "工具轮数已到上限，模型用已有的结果作答。",
+  history_shortened: "对话太长，这个模型放不下：旧的工具结果只保留了开头和结尾。这里没有丢失任何内容；新对话或上下文更长的模型可以看到完整内容。",
   loop_stopped: "模型反复做同样的调用，结果也一样；现在用已有的结果作答。",
   empty_reply: "模型的回复是空的。",
 
@@ -250,8 +253,11 @@ export const SENTENCES: Table = {
   "Check the key and its variable.": "请检查密钥和存放它的环境变量。",
   'Use text mode, in which the model writes its calls as text: `/mode text` in the chat, `--mode text` for the command, or `mode = "text"` for the agent. Or choose a model that can call tools.':
     '请改用文本模式，让模型把调用写成文本：聊天里用 `/mode text`，命令行用 `--mode text`，智能体用 `mode = "text"`。也可以换一个会调用工具的模型。',
-  "Start a new conversation or choose a model with a longer context.":
-    "请开始新的对话，或换一个上下文更长的模型。",
+  "Choose a model with a longer context, or leave out what is no longer needed: old messages, pictures, files.":
+    "请换一个上下文更长的模型，或去掉不再需要的内容：旧消息、图片、文件。",
+  "Add credit at the provider, or choose another model.": "请到供应商处充值，或换一个模型。",
+  "Choose one that it has: GET /v1/models lists those that are configured.":
+    "请换一个它有的模型：GET /v1/models 列出已配置的模型。",
   "Check the upstream's configuration.": "请检查上游的配置。",
   "What was shown is kept. Send “continue” to go on from there.":
     "已显示的内容会保留。发送“继续”就能接着往下。",

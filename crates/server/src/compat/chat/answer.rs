@@ -19,9 +19,9 @@ use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use throughline::Event;
 use throughline_engine::{BlockStart, Decision, EventKind, Seq, TurnId};
-use std::time::Duration;
 use throughline_store::Record;
 use tokio::time::{Instant, timeout_at};
 
@@ -277,7 +277,8 @@ fn refused(error: &ErrorBody) -> Response {
 /// The turn is lost to this answer before anything of it was sent.
 fn broken_off(why: io::Error) -> ApiError {
     tracing::warn!(%why, "an answer breaks off before its first byte");
-    ApiError::unavailable("interrupted", "the server lost this answer before it began", 1).remedy("send the request again")
+    ApiError::unavailable("interrupted", "the server lost this answer before it began", 1)
+        .remedy("send the request again")
 }
 
 /// An event of the log; a reader ignores what it does not know.

@@ -199,5 +199,6 @@ pub(crate) fn add_usage(sum: &mut Usage, more: &Usage) {
     plus(&mut sum.input_tokens, more.input_tokens);
     plus(&mut sum.output_tokens, more.output_tokens);
     plus(&mut sum.cached_input_tokens, more.cached_input_tokens);
+    plus(&mut sum.cache_written_tokens, more.cache_written_tokens);
     plus(&mut sum.reasoning_tokens, more.reasoning_tokens);
 }

@@ -355,15 +355,20 @@ fn input_text(input: &Json<'_>) -> Option<String> {
     .filter(|text| !text.is_empty())
 }
 
-/// Tokens, absolute in every event that has them; the last ones count (quirk N10). `input_tokens` is without what
-/// came from a cache, as the upstream counts.
+/// Tokens, absolute in every event that has them; the last ones count (quirk N10). The upstream's `input_tokens` is without
+/// what was read from a cache or written to it; ours is the whole prompt, as everywhere.
 fn usage(json: &Json<'_>, step: &mut Step<'_>) {
     let Some(usage) = json.get("usage") else { return };
     let tokens = |keys: &[&str]| usage.path(keys).and_then(Json::as_u64);
+    let cached_input_tokens = tokens(&["cache_read_input_tokens"]);
+    let cache_written_tokens = tokens(&["cache_creation_input_tokens"]);
+    let beside =
+        [cached_input_tokens, cache_written_tokens].into_iter().flatten().fold(0, u64::saturating_add);
     step.usage(Usage {
-        input_tokens: tokens(&["input_tokens"]),
+        input_tokens: tokens(&["input_tokens"]).map(|tokens| tokens.saturating_add(beside)),
         output_tokens: tokens(&["output_tokens"]),
-        cached_input_tokens: tokens(&["cache_read_input_tokens"]),
+        cached_input_tokens,
+        cache_written_tokens,
         reasoning_tokens: tokens(&["output_tokens_details", "thinking_tokens"]),
     });
 }

@@ -24,8 +24,14 @@ const MISSING_BEGINNING: &str = "(The beginning of this conversation is not avai
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
-    let mut conversation =
-        Conversation { request, profile, ids: ToolIds::default(), messages: Vec::new(), container: None };
+    let mut conversation = Conversation {
+        request,
+        profile,
+        ids: ToolIds::default(),
+        messages: Vec::new(),
+        container: None,
+        last_turn: None,
+    };
     for message in &request.messages {
         match message {
             Message::User(parts) => conversation.user(parts),
@@ -38,7 +44,16 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     body.insert("model".to_owned(), request.model.as_str().into());
     body.insert("max_tokens".to_owned(), max_tokens(request).into());
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        body.insert("system".to_owned(), instructions.into());
+        let mut text = text_block(instructions);
+        body.insert(
+            "system".to_owned(),
+            if profile.cache_control {
+                mark(&mut text);
+                json!([text])
+            } else {
+                instructions.into()
+            },
+        );
     }
     body.insert("messages".to_owned(), conversation.into_messages());
     tools(request, profile, &mut body);
@@ -72,7 +87,7 @@ fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value
     if !may_call && !profile.tool_choice_none {
         return;
     }
-    let tools: Vec<Value> = match request.tools.is_empty() {
+    let mut tools: Vec<Value> = match request.tools.is_empty() {
         false => request.tools.iter().map(tool).collect(),
         true => formerly_called(request)
             .map(|name| json!({ "name": name, "input_schema": any_object() }))
@@ -80,6 +95,11 @@ fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value
     };
     if tools.is_empty() {
         return;
+    }
+    if profile.cache_control
+        && let Some(last) = tools.last_mut()
+    {
+        mark(last);
     }
     body.insert("tools".to_owned(), tools.into());
     let one_call = request.settings.parallel_tool_calls == Some(false);
@@ -137,12 +157,37 @@ struct Conversation<'a> {
     messages: Vec<(Role, Vec<Value>)>,
     /// The container that the last step ran code in.
     container: Option<&'a Value>,
+    /// The last block of what the user said last: message and place in it.
+    last_turn: Option<(usize, usize)>,
 }
 
 impl<'a> Conversation<'a> {
     fn user(&mut self, parts: &[UserPart]) {
-        let blocks = parts.iter().filter_map(|part| self.user_block(part)).collect();
+        let blocks: Vec<Value> = parts.iter().filter_map(|part| self.user_block(part)).collect();
+        if blocks.is_empty() {
+            return;
+        }
         self.push(Role::User, blocks);
+        let last = self.messages.len() - 1;
+        self.last_turn = Some((last, self.messages[last].1.len() - 1));
+    }
+
+    /// Where a cache may end besides tools and prompt: behind what the user said last, which the next turn begins with, and behind
+    /// the last step, which the next one begins with. With those two that is four, and no more are taken
+    /// (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
+    fn mark_ends(&mut self) {
+        let turn = self.last_turn;
+        if let Some((message, block)) = turn
+            && let Some(block) =
+                self.messages.get_mut(message).and_then(|(_, content)| content.get_mut(block))
+        {
+            mark(block);
+        }
+        if let Some((Role::User, content)) = self.messages.last_mut()
+            && let Some(block) = content.last_mut()
+        {
+            mark(block);
+        }
     }
 
     /// One step: what the model said, and at once what became of its calls. Results come before anything else in the
@@ -253,6 +298,9 @@ impl<'a> Conversation<'a> {
     }
 
     fn into_messages(mut self) -> Value {
+        if self.profile.cache_control {
+            self.mark_ends();
+        }
         if let Some((Role::Assistant, _)) = self.messages.first() {
             self.messages.insert(0, (Role::User, vec![text_block(MISSING_BEGINNING)]));
         }
@@ -281,6 +329,11 @@ fn rebuilt(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
 fn tool_use(call: &Call, id: &str) -> Value {
     let name = tool_id::name(call.name.as_str());
     json!({ "type": "tool_use", "id": id, "name": name, "input": call.arguments_object() })
+}
+
+/// A cache may keep everything up to here.
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
 fn text_block(text: &str) -> Value {

@@ -274,6 +274,7 @@ fn usage(json: &Json<'_>, step: &mut Step<'_>) {
         input_tokens: tokens("inputTokens"),
         output_tokens: tokens("outputTokens"),
         cached_input_tokens: tokens("cacheReadInputTokens"),
+        cache_written_tokens: tokens("cacheWriteInputTokens"),
         reasoning_tokens: None,
     });
 }

@@ -147,6 +147,7 @@ fn ending(json: &Json<'_>, step: &mut Step<'_>) {
             output_tokens: tokens(&["tokens", "output_tokens"])
                 .or_else(|| tokens(&["billed_units", "output_tokens"])),
             cached_input_tokens: tokens(&["cached_tokens"]),
+            cache_written_tokens: None,
             reasoning_tokens: tokens(&["tokens", "reasoning_tokens"]),
         });
     }

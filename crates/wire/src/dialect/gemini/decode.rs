@@ -135,6 +135,7 @@ impl Decoder {
             input_tokens: prompt,
             output_tokens,
             cached_input_tokens: count("cachedContentTokenCount"),
+            cache_written_tokens: None,
             reasoning_tokens: thoughts,
         });
     }

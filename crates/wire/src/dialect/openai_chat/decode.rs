@@ -269,6 +269,7 @@ fn take_usage(usage: &Json<'_>, step: &mut Step<'_>) {
         output_tokens: number(&["completion_tokens"]).or_else(|| number(&["output_tokens"])),
         cached_input_tokens: number(&["prompt_tokens_details", "cached_tokens"])
             .or_else(|| number(&["prompt_cache_hit_tokens"])),
+        cache_written_tokens: None,
         reasoning_tokens: number(&["completion_tokens_details", "reasoning_tokens"]),
     };
     if read != Usage::default() {

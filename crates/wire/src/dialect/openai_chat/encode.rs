@@ -45,6 +45,9 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
             body.insert("stream_options".into(), json!({"include_usage": true}));
         }
     }
+    if let Some(key) = request.cache_key.as_deref().filter(|_| profile.prompt_cache_key) {
+        body.insert("prompt_cache_key".to_owned(), key.into());
+    }
     extra::merge(&mut body, &request.settings.extra);
     EncodedRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Value::Object(body) }
 }

@@ -349,6 +349,7 @@ impl Decoder {
                 cached_input_tokens: usage
                     .path(&["input_tokens_details", "cached_tokens"])
                     .and_then(Json::as_u64),
+                cache_written_tokens: None,
                 reasoning_tokens: usage
                     .path(&["output_tokens_details", "reasoning_tokens"])
                     .and_then(Json::as_u64),

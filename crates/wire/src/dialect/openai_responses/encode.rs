@@ -53,6 +53,9 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
     body.insert("stream".to_owned(), (transfer == Transfer::Stream).into());
+    if let Some(key) = request.cache_key.as_deref().filter(|_| profile.prompt_cache_key) {
+        body.insert("prompt_cache_key".to_owned(), key.into());
+    }
     extra::merge(&mut body, &request.settings.extra);
     EncodedRequest { path: "/responses".to_owned(), headers: Vec::new(), body: body.into() }
 }

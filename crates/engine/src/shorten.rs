@@ -1,0 +1,94 @@
+//! A history that an upstream refuses for its length, told once more with less of what tools have said: head and tail of each
+//! old result stay. What people and models have said stays whole, and so does the log. R: T11
+
+use crate::result::limit_output;
+use throughline_wire::{Message, Outcome};
+
+/// Cuts results to `bytes_max` of text: those of all steps but the last or, if these are short already, of the last, too.
+/// How many became shorter.
+pub(crate) fn shorten(messages: &mut [Message], bytes_max: usize) -> usize {
+    let last =
+        messages.iter().rposition(|message| matches!(message, Message::Step(step) if !step.calls.is_empty()));
+    let (old, latest) = messages.split_at_mut(last.unwrap_or(0));
+    match cut(old, bytes_max) {
+        0 => cut(latest, bytes_max),
+        shorter => shorter,
+    }
+}
+
+fn cut(messages: &mut [Message], bytes_max: usize) -> usize {
+    let mut shorter = 0;
+    for message in messages {
+        let Message::Step(step) = message else { continue };
+        for (_, outcome) in &mut step.calls {
+            let before = length(outcome);
+            if before <= bytes_max {
+                continue;
+            }
+            let limited = limit_output(outcome.clone(), bytes_max);
+            // What is said of the middle has a length of its own.
+            if length(&limited) < before {
+                *outcome = limited;
+                shorter += 1;
+            }
+        }
+    }
+    shorter
+}
+
+fn length(outcome: &Outcome) -> usize {
+    outcome.output().map_or(0, |output| output.text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_wire::{Call, CallKind, ClosedStep, Output, RawArguments, UserPart};
+
+    fn step(texts: &[&str]) -> Message {
+        let call = |text: &&str| {
+            let call = Call {
+                id: "c".into(),
+                upstream_id: None,
+                name: "t".into(),
+                kind: CallKind::Function,
+                arguments: Err(RawArguments(String::new())),
+                ran_with: None,
+            };
+            (call, Outcome::Done(Output::text(*text)))
+        };
+        Message::Step(ClosedStep { calls: texts.iter().map(call).collect(), ..ClosedStep::default() })
+    }
+
+    fn lengths(messages: &[Message]) -> Vec<usize> {
+        let steps = messages.iter().filter_map(|message| match message {
+            Message::Step(step) => Some(step),
+            Message::User(_) => None,
+        });
+        steps.flat_map(|step| &step.calls).map(|(_, outcome)| length(outcome)).collect()
+    }
+
+    #[test]
+    fn old_results_are_cut_and_the_last_ones_if_there_is_nothing_else() {
+        let long = "x".repeat(1_000);
+        let user = || Message::User(vec![UserPart::Text { text: "y".repeat(1_000) }]);
+        let mut messages = vec![user(), step(&[&long, "short"]), user(), step(&[&long]), user()];
+        assert_eq!(shorten(&mut messages, 100), 1);
+        let [old, short, last] = lengths(&messages)[..] else { panic!("{messages:?}") };
+        assert!((100..140).contains(&old) && short == 5 && last == 1_000, "{messages:?}");
+        assert_eq!(messages[0], user(), "what people say stays whole");
+
+        assert_eq!(shorten(&mut messages, 100), 1, "the last one");
+        assert!(lengths(&messages)[2] < 140);
+        assert_eq!(shorten(&mut messages, 140), 0, "there is nothing left");
+        assert_eq!(shorten(&mut [], 0), 0);
+    }
+
+    #[test]
+    fn what_is_as_long_as_allowed_stays() {
+        let mut messages = vec![step(&[&"x".repeat(100)]), step(&[])];
+        assert_eq!(shorten(&mut messages, 100), 0);
+        let mut messages = vec![step(&[&"x".repeat(400)]), step(&[])];
+        assert_eq!(shorten(&mut messages, 399), 0, "saying that one byte is left out takes more");
+    }
+}
