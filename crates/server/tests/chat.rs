@@ -143,6 +143,25 @@ async fn an_address_may_say_how_tools_are_shown() {
     );
 }
 
+/// What is known of a model, so that clients need not guess it.
+#[tokio::test]
+async fn a_model_that_is_known_says_how_much_it_reads() {
+    let build = |builder: Builder| tools(builder).model("test/gpt-4o-2024-08-06");
+    let server = TestServer::start_with(Queue::new([]), build, Default::default()).await;
+    for name in ["default", "default:details", "test/gpt-4o-2024-08-06"] {
+        let (status, model) = server.get(&format!("/v1/models/{name}")).await;
+        assert_eq!(
+            (status, &model["context_length"], &model["vision"]),
+            (200, &json!(128_000), &json!(true)),
+            "{name}"
+        );
+        assert_eq!(model.get("audio"), None, "what is not known is not there");
+    }
+    let (_, upstreams) = server.get("/v1/upstreams").await;
+    let facts = &upstreams["items"][0]["model_facts"]["gpt-4o-2024-08-06"];
+    assert_eq!(facts["output_tokens"], 16_384, "{upstreams}");
+}
+
 #[tokio::test]
 async fn models_are_agents_and_models() {
     let server = serve(Queue::new([Script::new().say("Hi.")])).await;

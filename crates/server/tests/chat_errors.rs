@@ -10,6 +10,8 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use support::TestServer;
 use throughline::config::ServerLimits;
+use throughline::wire::Dialect;
+use throughline::{Builder, Upstream};
 use throughline_testkit::{ErrorMove, HttpAnswer, Move, Queue, Script};
 
 fn failing(status: u16, headers: &[(&str, &str)], body: Value) -> Script {
@@ -127,7 +129,10 @@ async fn a_head_is_held_for_so_long_and_no_longer() {
 
 #[tokio::test]
 async fn a_model_that_is_not_there_is_404() {
-    let server = TestServer::start(Queue::new([])).await;
+    // With one upstream every name is taken for one of its models.
+    let other = || Upstream::new("other", Dialect::OpenaiChat, "http://127.0.0.1:9/v1").unwrap();
+    let build = move |builder: Builder| builder.upstream(other()).model("test/m");
+    let server = TestServer::start_with(Queue::new([]), build, ServerLimits::default()).await;
     let response = post(&server, json!({"model": "nosuch/x"})).await;
     let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
     assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");

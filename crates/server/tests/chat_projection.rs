@@ -246,10 +246,7 @@ fn nothing_is_put_into_a_sentence() {
         ),
         text(2, json!({"type": "block_start", "block": 1, "kind": "text"})),
         text(3, json!({"type": "content_delta", "block": 1, "text": "One "})),
-        text(
-            4,
-            json!({"type": "tool_start", "block": 0, "tool_id": "t.1", "tool_name": "face.set", "attempt": 1}),
-        ),
+        text(4, json!({"type": "tool_start", "block": 0, "tool_id": "t.1", "early": true, "attempt": 1})),
         text(4, json!({"type": "tool_result", "block": 0, "tool_id": "t.1", "status": "success"})),
         text(5, json!({"type": "content_delta", "block": 1, "text": "sentence."})),
         text(6, json!({"type": "block_end", "block": 1})),

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::input::UserInput;
 use crate::media::MediaStore;
 use crate::memory::{Memories, Memory, MemoryError};
+use crate::models::{self, ModelFacts};
 use crate::observer::{KeepRaw, Observer};
 use crate::offer::{self, Offer};
 use crate::own_agents::OwnAgents;
@@ -387,6 +388,11 @@ impl Throughline {
     /// The upstreams, by name.
     pub fn upstreams(&self) -> Vec<Upstream> {
         self.plan().upstreams.values().map(|client| client.upstream().clone()).collect()
+    }
+
+    /// What is known of a model at an upstream.
+    pub fn model_facts(&self, upstream: &str, model: &str) -> ModelFacts {
+        models::facts(&self.plan().models, upstream, model)
     }
 
     /// The agents, by name.

@@ -10,6 +10,7 @@ use crate::driver::{self, COMMANDS_MAX, LogWait, Origin, World};
 use crate::error::Error;
 use crate::hooks::{TurnEnded, TurnHooks};
 use crate::media::Shelf;
+use crate::models::ModelFacts;
 use crate::observer::{KeepRaw, TurnFacts};
 use crate::offer::{self, Offer};
 use crate::said::Mailbox;
@@ -56,6 +57,8 @@ impl Throughline {
         })?;
         let limits =
             TurnLimits { iterations_max: agent.tool_call.max_iterations, ..agent.limits.over(plan.limits) };
+        let limits =
+            shortened_to_fit(limits, models.first().map(|first| self.model_facts(&first.name, &first.model)));
         let mut tools =
             offered(&offer, &registry, agent, |name| inner.clients.client_of(name, &request.user));
         let own_tools = match request.tool_choice {
@@ -319,4 +322,15 @@ fn offered(
         }
     }
     offered
+}
+
+/// How much an old result may keep once the history was too long: a small model gets less of it. A token is about four bytes, and a
+/// sixty-fourth of what the model reads leaves room for all that a turn can have.
+fn shortened_to_fit(limits: TurnLimits, facts: Option<ModelFacts>) -> TurnLimits {
+    const BYTES_PER_TOKEN: u64 = 4;
+    const RESULTS: u64 = 64;
+    let context = facts.and_then(|facts| facts.context_tokens);
+    let fits = context.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / RESULTS);
+    let fits = fits.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+    TurnLimits { shortened_output_bytes_max: limits.shortened_output_bytes_max.min(fits), ..limits }
 }

@@ -19,6 +19,7 @@ pub mod described;
 pub mod inspect;
 pub mod known;
 pub mod memory;
+pub mod models;
 pub mod prompt;
 
 mod agent;

@@ -3,6 +3,7 @@
 use crate::agent::{Agent, ToolCall};
 use crate::config::{Mode, Protocol, ResultsAs, Settings};
 use crate::error::Error;
+use crate::models::ModelFacts;
 use crate::prompt::{Template, User};
 use crate::upstream::{Upstream, UpstreamClient};
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ use throughline_wire::Limits;
 pub(crate) struct Plan {
     pub(crate) upstreams: BTreeMap<String, Arc<UpstreamClient>>,
     pub(crate) agents: BTreeMap<String, Agent>,
+    /// What the configuration says of models.
+    pub(crate) models: BTreeMap<String, ModelFacts>,
     /// The agent that answers when none is named.
     pub(crate) agent: String,
     pub(crate) limits: TurnLimits,
@@ -42,7 +45,8 @@ pub(crate) struct Overlay {
 
 impl Plan {
     pub(crate) fn new(settings: Settings, overlay: &Overlay) -> Result<Self, Error> {
-        let Settings { upstreams: mut described, mut agents, agent, limits: section, user, .. } = settings;
+        let Settings { upstreams: mut described, models, mut agents, agent, limits: section, user, .. } =
+            settings;
         let decode_limits = overlay.decode_limits.unwrap_or(section.decode);
         described
             .extend(overlay.upstreams.iter().map(|upstream| (upstream.name().to_owned(), upstream.clone())));
@@ -86,6 +90,7 @@ impl Plan {
         Ok(Self {
             upstreams,
             agents,
+            models,
             agent,
             limits: overlay.limits.unwrap_or(section.turn),
             retry: overlay.retry.unwrap_or(section.retry),

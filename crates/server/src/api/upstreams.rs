@@ -8,8 +8,9 @@ use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use axum::extract::State;
 use serde::Serialize;
-use std::collections::BTreeSet;
-use throughline::{Agent, KeyOrigin, Upstream};
+use std::collections::{BTreeMap, BTreeSet};
+use throughline::models::ModelFacts;
+use throughline::{Agent, KeyOrigin, Throughline, Upstream};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,6 +47,9 @@ pub struct UpstreamInfo {
     pub is_stored: Option<bool>,
     /// Models that agents of yours use there.
     pub models: Vec<String>,
+    /// What is known of these: how much they read and write, and what they take.
+    #[schema(value_type = Object)]
+    pub model_facts: BTreeMap<String, ModelFacts>,
 }
 
 /// List upstreams: where models are, and whether a key is there. Never the key.
@@ -68,13 +72,13 @@ async fn list(
     let is_stored = |name: &str| stored.as_ref().map(|kept| kept.get(name).is_some());
     let described = |upstream: &Upstream| UpstreamInfo {
         is_stored: is_stored(upstream.name()),
-        ..info(upstream, &agents, runs_it)
+        ..info(&state.app, upstream, &agents, runs_it)
     };
     Ok(axum::Json(Listed::whole(state.app.upstreams().iter().map(described).collect())))
 }
 
 /// `runs_it`: told to whoever runs the server.
-fn info(upstream: &Upstream, agents: &[Agent], runs_it: bool) -> UpstreamInfo {
+fn info(app: &Throughline, upstream: &Upstream, agents: &[Agent], runs_it: bool) -> UpstreamInfo {
     let used = agents.iter().flat_map(|agent| &agent.models);
     let models: BTreeSet<&str> =
         used.filter(|choice| choice.name == upstream.name()).map(|choice| choice.model.as_str()).collect();
@@ -86,6 +90,11 @@ fn info(upstream: &Upstream, agents: &[Agent], runs_it: bool) -> UpstreamInfo {
         key_variable: upstream.key_variable().filter(|_| runs_it).map(str::to_owned),
         address: runs_it.then(|| upstream.address()),
         is_stored: None,
+        model_facts: models
+            .iter()
+            .map(|model| ((*model).to_owned(), app.model_facts(upstream.name(), model)))
+            .filter(|(_, facts)| *facts != ModelFacts::default())
+            .collect(),
         models: models.into_iter().map(str::to_owned).collect(),
     }
 }

@@ -10,6 +10,7 @@ use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use throughline::config::Render;
+use throughline::models::ModelFacts;
 use throughline::{Agent, Persona, Throughline, Upstream};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -40,6 +41,36 @@ pub struct Model {
     created: i64,
     /// `throughline` for agents, else the upstream.
     owned_by: String,
+    /// What is known of the model, of an agent's first one.
+    #[serde(flatten)]
+    facts: Facts,
+}
+
+/// What is known of a model. Absent = not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Facts {
+    /// Tokens that it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u64>,
+    /// Most tokens of one answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    /// It sees pictures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vision: Option<bool>,
+    /// It calls tools natively.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<bool>,
+    /// It hears sound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<bool>,
+}
+
+impl From<ModelFacts> for Facts {
+    fn from(facts: ModelFacts) -> Self {
+        let ModelFacts { context_tokens, output_tokens, vision, tools, audio } = facts;
+        Self { context_length: context_tokens, max_output_tokens: output_tokens, vision, tools, audio }
+    }
 }
 
 /// The agents and the models that can be asked.
@@ -49,7 +80,7 @@ pub struct Model {
 async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
     principal.need(Scope::Chat)?;
     let agents = known(&state, &principal).await?;
-    Ok(Json(ModelList { object: "list", data: models(&agents, &state.listed_renders) }))
+    Ok(Json(ModelList { object: "list", data: models(&state.app, &agents, &state.listed_renders) }))
 }
 
 /// The same for a client that is configured with `/render/{render}/v1` as its address: the address has chosen already.
@@ -66,7 +97,8 @@ async fn list_rendered(
 ) -> Result<Json<ModelList>, ApiError> {
     principal.need(Scope::Chat)?;
     rendering(&render)?;
-    Ok(Json(ModelList { object: "list", data: models(&known(&state, &principal).await?, &[]) }))
+    let agents = known(&state, &principal).await?;
+    Ok(Json(ModelList { object: "list", data: models(&state.app, &agents, &[]) }))
 }
 
 /// The rendering that an address names.
@@ -93,12 +125,12 @@ async fn get(
 ) -> Result<Json<Model>, ApiError> {
     principal.need(Scope::Chat)?;
     let agents = known(&state, &principal).await?;
-    let mut models = models(&agents, &[]).into_iter();
+    let mut models = models(&state.app, &agents, &[]).into_iter();
     if let Some(model) = models.find(|model| model.id == id) {
         return Ok(Json(model));
     }
     match agent_and_render(&agents, &id) {
-        Some(_) => Ok(Json(Model::agent(&id))),
+        Some((agent, _)) => Ok(Json(Model::agent(&id, facts_of(&state.app, agent)))),
         None => {
             Err(ApiError::not_found("model", &id).remedy("GET /v1/models lists what there is").param("model"))
         }
@@ -106,8 +138,8 @@ async fn get(
 }
 
 impl Model {
-    fn agent(name: &str) -> Self {
-        Self { id: name.to_owned(), object: "model", created: 0, owned_by: "throughline".to_owned() }
+    fn agent(name: &str, facts: Facts) -> Self {
+        Self { id: name.to_owned(), object: "model", created: 0, owned_by: "throughline".to_owned(), facts }
     }
 }
 
@@ -118,12 +150,14 @@ pub(super) async fn known(state: &AppState, principal: &Principal) -> Result<Vec
 }
 
 /// Agents, each once more for every rendering that is listed, and models.
-fn models(agents: &[Agent], renders: &[Render]) -> Vec<Model> {
+fn models(app: &Throughline, agents: &[Agent], renders: &[Render]) -> Vec<Model> {
     let suffixes = renders.iter().map(|render| format!(":{}", render.name()));
     let suffixes: Vec<String> = std::iter::once(String::new()).chain(suffixes).collect();
-    let names =
-        agents.iter().flat_map(|agent| suffixes.iter().map(move |suffix| format!("{}{suffix}", agent.name)));
-    let mut models: Vec<Model> = names.map(|name| Model::agent(&name)).collect();
+    let named = |agent: &Agent| {
+        let (name, facts) = (agent.name.clone(), facts_of(app, agent));
+        suffixes.iter().map(move |suffix| Model::agent(&format!("{name}{suffix}"), facts)).collect::<Vec<_>>()
+    };
+    let mut models: Vec<Model> = agents.iter().flat_map(named).collect();
     let choices: BTreeSet<(&str, &str)> = agents
         .iter()
         .flat_map(|agent| agent.models.iter().map(|model| (model.name.as_str(), model.model.as_str())))
@@ -133,8 +167,14 @@ fn models(agents: &[Agent], renders: &[Render]) -> Vec<Model> {
         object: "model",
         created: 0,
         owned_by: upstream.to_owned(),
+        facts: app.model_facts(upstream, model).into(),
     }));
     models
+}
+
+fn facts_of(app: &Throughline, agent: &Agent) -> Facts {
+    let first = agent.models.first();
+    first.map(|first| app.model_facts(&first.name, &first.model).into()).unwrap_or_default()
 }
 
 /// Who is asked under a model's name.

@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use super::serving::{ServerSection, StoreSection};
+use crate::models::ModelFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use throughline_engine::{LoopGuard, OnInterrupted, RetryPolicy, Rule, TurnLimits};
@@ -34,6 +35,8 @@ use toml::Spanned;
 pub struct File {
     /// Model endpoints by the name that `model = "upstream/model"` uses.
     pub upstreams: BTreeMap<String, Spanned<UpstreamSection>>,
+    /// What is known of models beside the table, or is no longer so: `[models."gpt-4o"]`, or `[models."upstream/model"]`.
+    pub models: BTreeMap<String, ModelFacts>,
     /// Agents by name; `default` answers when none is named.
     pub agents: BTreeMap<String, AgentSection>,
     /// Bounds, for all agents.

@@ -9,6 +9,7 @@ use super::serving::{self, ServerSettings, StoreAt, StoreSettings};
 use super::sources::SourceSettings;
 use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
 use crate::known;
+use crate::models::ModelFacts;
 use crate::prompt::{Template, User};
 use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
 use jiff::tz::TimeZone;
@@ -50,6 +51,8 @@ pub struct Flags {
 pub struct Settings {
     /// Upstreams by name: those of the file, and known ones that a model names.
     pub upstreams: BTreeMap<String, Upstream>,
+    /// What the configuration says of models.
+    pub models: BTreeMap<String, ModelFacts>,
     /// Agents by name.
     pub agents: BTreeMap<String, Agent>,
     /// The one that answers.
@@ -73,6 +76,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             upstreams: BTreeMap::new(),
+            models: BTreeMap::new(),
             agents: BTreeMap::new(),
             agent: DEFAULT_AGENT.to_owned(),
             limits: LimitsSection::default(),
@@ -160,7 +164,8 @@ pub fn resolve_connected(
     }
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
     let (limits, tools) = (file.limits, file.tools.clone());
-    Ok(Settings { upstreams, agents, agent, limits, tools, user, sources, server, store })
+    let models = file.models.clone();
+    Ok(Settings { upstreams, models, agents, agent, limits, tools, user, sources, server, store })
 }
 
 /// Sources whose settings can be used; programs and servers are looked for when they are started.

@@ -239,7 +239,7 @@ async fn connect(
     };
     crate::own_agents::load(&state.app, &*state.catalog, &principal.user).await?;
     let agents = state.app.agents_of(&Some(principal.user));
-    let upstream = UpstreamInfo { is_stored: Some(true), ..info(&upstream, &agents, true) };
+    let upstream = UpstreamInfo { is_stored: Some(true), ..info(&state.app, &upstream, &agents, true) };
     Ok(axum::Json(ConnectedUpstream { upstream, models, agent }))
 }
 
