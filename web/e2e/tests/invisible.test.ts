@@ -45,6 +45,8 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   expect(await head.locator(".summary").innerText()).toContain(`when: ${SHOWN}`);
   expect(await question.locator(".changes").innerText()).toContain(`"2026-11-24" → "${SHOWN}"`);
   await somebody.picture("invisible");
+  await somebody.inTheme("dark");
+  await somebody.picture("invisible-dark");
   expect(await somebody.violations()).toEqual([]);
 
   // What is edited is what is there, and comes back as it was.
@@ -95,6 +97,6 @@ test("a conversation is called what it is called, in the tab, in the list and in
 });
 
 /** All texts of the page, as a person may come to see or hear them. */
-async function everything({ evaluate }: { evaluate: (script: string) => Promise<unknown> }): Promise<string> {
-  return String(await evaluate("document.title + document.documentElement.outerHTML"));
+async function everything(page: { evaluate(script: string): Promise<unknown> }): Promise<string> {
+  return String(await page.evaluate("document.title + document.documentElement.outerHTML"));
 }
