@@ -112,7 +112,7 @@ export interface AgentSettings {
 /** An answer. */
 export interface AnswerToLink {
   /** `approve` or `deny`. */
-  decision: string;
+  decision: "approve" | "deny";
   /** What stands behind `#`. */
   link: string;
   /** Why; a denial's reason is told to the model. */
@@ -3092,7 +3092,7 @@ export interface Operations {
       /** In which language findings are told: `en` or `zh-CN`. Default `en`. */
       language?: string;
     };
-    body: Blob | Uint8Array<ArrayBuffer> | FormData;
+    body?: Blob | Uint8Array<ArrayBuffer> | FormData;
     /** What it holds */
     response: Decoded;
   };

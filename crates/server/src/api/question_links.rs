@@ -79,7 +79,7 @@ struct AnsweredLink {
 }
 
 /// Look at what the link beside a question in a chat asks. Needs no key.
-#[utoipa::path(post, path = "/v1/question-links", tag = "turns", request_body = QuestionLink, responses(
+#[utoipa::path(post, path = "/v1/question-links", tag = "turns", security(()), request_body = QuestionLink, responses(
     (status = 200, description = "It is open", body = LinkedQuestions),
     (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorBody),
 ))]
@@ -96,7 +96,7 @@ async fn look(
 }
 
 /// Answer what the link beside a question in a chat asks, once. The chat goes on with its next message. Needs no key.
-#[utoipa::path(post, path = "/v1/question-links/answer", tag = "turns", request_body = AnswerToLink, responses(
+#[utoipa::path(post, path = "/v1/question-links/answer", tag = "turns", security(()), request_body = AnswerToLink, responses(
     (status = 200, description = "It is the answer", body = AnsweredLink),
     (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorBody),
 ))]
