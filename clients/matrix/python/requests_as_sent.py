@@ -167,14 +167,6 @@ def rate_limit():
 
 
 @cell
-def model_not_found():
-    """The code by which LobeChat tells its user that there is no such model."""
-    response = post({"messages": messages("plain"), "model": "nosuch/model"})
-    error = json.loads(response.read())["error"]
-    assert (response.status, error["code"]) == (404, "model_not_found"), (response.status, error)
-
-
-@cell
 def from_docker():
     """The usual way to run them: in a container, with the server on the host."""
     response = post({"messages": messages("plain")}, headers={"Host": "host.docker.internal:8787"})

@@ -7,7 +7,7 @@ pub struct Column {
     pub heading: &'static str,
 }
 
-pub const COLUMNS: [Column; 17] = [
+pub const COLUMNS: [Column; 16] = [
     Column { cell: "plain", heading: "plain" },
     Column { cell: "stream", heading: "stream" },
     Column { cell: "server_tool", heading: "server tool" },
@@ -21,7 +21,6 @@ pub const COLUMNS: [Column; 17] = [
     Column { cell: "answered", heading: "answered" },
     Column { cell: "wrong_key", heading: "401" },
     Column { cell: "rate_limit", heading: "429" },
-    Column { cell: "model_not_found", heading: "404" },
     Column { cell: "from_docker", heading: "from Docker" },
     Column { cell: "cut", heading: "cut" },
     Column { cell: "cancel", heading: "cancel" },
@@ -86,7 +85,6 @@ const REPLAYED: &[&str] = &[
     "answered",
     "wrong_key",
     "rate_limit",
-    "model_not_found",
     "from_docker",
     "cancel",
 ];
