@@ -5,8 +5,8 @@ use crate::media_type;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 use throughline_engine::closest_names;
@@ -44,15 +44,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if !media_type::is_json(request.headers()) {
-            return Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not_json",
-                "the body must be JSON",
-            )
-            .remedy("send `Content-Type: application/json`")
-            .param("Content-Type"));
-        }
+        check_json(request.headers())?;
         Bytes::from_request(request, state).await.map(Self).map_err(unread)
     }
 }
@@ -129,6 +121,17 @@ where
             Err(rejection) => Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", inner_most(&rejection))),
         }
     }
+}
+
+/// # Errors
+/// 415: it is said to be something else.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    if media_type::is_json(headers) {
+        return Ok(());
+    }
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body must be JSON")
+        .remedy("send `Content-Type: application/json`")
+        .param("Content-Type"))
 }
 
 fn unread(rejection: BytesRejection) -> ApiError {

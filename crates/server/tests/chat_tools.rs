@@ -268,3 +268,18 @@ async fn what_real_clients_send_is_answered() {
         assert_eq!(server.upstream.violations(), [], "{more}");
     }
 }
+
+/// Nothing follows a step where no tool is offered, so its text need not wait.
+#[tokio::test]
+async fn json_without_tools_comes_as_it_is_written() {
+    let script = Script::new().say("{\"name\":").then(throughline_testkit::Move::Stall);
+    let server = serve(Queue::new([script])).await;
+    let mut more = schema();
+    more["model"] = json!("test/m");
+    let sent = server.client().post(server.url("/v1/chat/completions")).json(&asking(more));
+    let mut response = sent.send().await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains("name") {
+        seen.push_str(&String::from_utf8_lossy(&response.chunk().await.unwrap().expect("it goes on")));
+    }
+}

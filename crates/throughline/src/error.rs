@@ -43,7 +43,7 @@ pub enum Error {
         upstream: String,
     },
     /// The model could be at any of several upstreams.
-    #[error("which upstream has `{model}`? Write `upstream/{model}`; there are {upstreams}")]
+    #[error("`{model}` does not begin with the name of an upstream, and there are several: {upstreams}")]
     WhichUpstream {
         /// The model.
         model: String,

@@ -73,7 +73,7 @@ pub use said::{Said, TakenBack};
 pub use secret::Secret;
 pub use stored::{HistoryOf, Prepared, ReadAs, STORED_TURN, StoredTurn};
 pub use turn::{Accepted, Turn, TurnControl};
-pub use upstream::{KeyOrigin, ProbeError, ProbeFailure, Proxy, Timeouts, Upstream, UpstreamError};
+pub use upstream::{KeyOrigin, PassedOn, ProbeError, ProbeFailure, Proxy, Timeouts, Upstream, UpstreamError};
 
 pub use throughline_engine as engine;
 pub use throughline_engine::fold::{Block, Message};

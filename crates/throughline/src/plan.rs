@@ -129,6 +129,11 @@ impl Plan {
         }
     }
 
+    /// See [`choose_model`].
+    pub(crate) fn choice(&self, model: &str) -> Result<UpstreamChoice, Error> {
+        choose_model(model, &self.upstreams)
+    }
+
     pub(crate) fn clients(&self, models: &[UpstreamChoice]) -> Result<Vec<Arc<UpstreamClient>>, Error> {
         let client = |choice: &UpstreamChoice| {
             self.upstreams.get(&choice.name).cloned().ok_or_else(|| Error::NoUpstream {

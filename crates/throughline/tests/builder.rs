@@ -28,7 +28,7 @@ fn each_mistake_says_what_to_do() {
     );
     check_error(
         one().upstream(local("b")).model("m"),
-        "which upstream has `m`? Write `upstream/m`; there are `a`, `b`",
+        "`m` does not begin with the name of an upstream, and there are several: `a`, `b`",
     );
     check_error(
         Throughline::builder()

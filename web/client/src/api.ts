@@ -541,6 +541,20 @@ export interface ExampleCall {
   tool: string;
 }
 
+/** What is known of a model. Absent = not known. */
+export interface Facts {
+  /** It hears sound. */
+  audio?: boolean | null;
+  /** Tokens that it reads. */
+  context_length?: number | null;
+  /** Most tokens of one answer. */
+  max_output_tokens?: number | null;
+  /** It calls tools natively. */
+  tools?: boolean | null;
+  /** It sees pictures. */
+  vision?: boolean | null;
+}
+
 /** Something of a source that is not as it should be. The rest works on. */
 export interface FaultInfo {
   /** What is wrong. */
@@ -1052,6 +1066,8 @@ export interface Listed_UpstreamInfo {
     key_from?: string | null;
     /** The environment variable that should hold the key, for whoever runs the server (scope `admin`). */
     key_variable?: string | null;
+    /** What is known of these: how much they read and write, and what they take. */
+    model_facts: Record<string, unknown>;
     /** Models that agents of yours use there. */
     models: string[];
     /** The part before the `/` of `upstream/model`. */
@@ -1148,7 +1164,7 @@ export interface MetricsInfo {
 }
 
 /** One model, in OpenAI's form. */
-export interface Model {
+export type Model = Facts & {
   /** Not known: 0. The field is required. */
   created: number;
   /** To be sent as `model`. */
@@ -1157,11 +1173,13 @@ export interface Model {
   object: string;
   /** `throughline` for agents, else the upstream. */
   owned_by: string;
-}
+};
 
 /** All models. */
 export interface ModelList {
-  /** Agents by name, then models as `upstream/model`. */
+  /**
+   * Agents by name, as `agent:rendering` too where the server lists these, then models as `upstream/model`.
+   */
   data: Model[];
   /** `list` */
   object: string;
@@ -1828,6 +1846,8 @@ export interface UpstreamInfo {
   key_from?: string | null;
   /** The environment variable that should hold the key, for whoever runs the server (scope `admin`). */
   key_variable?: string | null;
+  /** What is known of these: how much they read and write, and what they take. */
+  model_facts: Record<string, unknown>;
   /** Models that agents of yours use there. */
   models: string[];
   /** The part before the `/` of `upstream/model`. */
@@ -1836,12 +1856,14 @@ export interface UpstreamInfo {
 
 /** Tokens, each only if it was told. */
 export interface Usage {
-  /** Prompt tokens. */
+  /** Prompt tokens, those of a cache included. */
   input_tokens?: number;
   /** Generated tokens. */
   output_tokens?: number;
   /** Prompt tokens served from a cache. */
   cached_input_tokens?: number;
+  /** Prompt tokens that were written to a cache, where that has a price of its own. */
+  cache_written_tokens?: number;
   /** Generated tokens that were reasoning. */
   reasoning_tokens?: number;
 }
@@ -1942,6 +1964,10 @@ export interface Fault {
   remedy: string;
   /** Trying the same again may help. */
   retryable: boolean;
+  /** HTTP status of the upstream, if it answered with one. */
+  status?: number;
+  /** How long to wait before the next try as the upstream said it, in milliseconds. */
+  retry_after_ms?: number;
 }
 
 /** Why a call did not succeed. */
@@ -2077,6 +2103,10 @@ export interface Event_block_start {
   why?: string;
   remedy?: string;
   retryable?: boolean;
+  /** HTTP status of the upstream, if it answered with one. */
+  status?: number;
+  /** How long to wait before the next try as the upstream said it, in milliseconds. */
+  retry_after_ms?: number;
 }
 
 /** A text, thinking or audio block is complete. */
@@ -2563,6 +2593,10 @@ export interface Event_error {
   remedy: string;
   /** Trying the same again may help. */
   retryable: boolean;
+  /** HTTP status of the upstream, if it answered with one. */
+  status?: number;
+  /** How long to wait before the next try as the upstream said it, in milliseconds. */
+  retry_after_ms?: number;
 }
 
 /** Another process took the turn over. */
@@ -2781,6 +2815,10 @@ export type Block =
       remedy: string;
       /** Trying the same again may help. */
       retryable: boolean;
+      /** HTTP status of the upstream, if it answered with one. */
+      status?: number;
+      /** How long to wait before the next try as the upstream said it, in milliseconds. */
+      retry_after_ms?: number;
     }
   | {
       kind: "user_message";
@@ -2810,6 +2848,33 @@ export interface Operations {
   "GET /readyz": {
     /** It does */
     response: Health;
+  };
+  /**
+   * The same for a client that is configured with `/render/{render}/v1` as its address: the address says how
+   * tools are shown,
+   * unless the request or the model's name does.
+   */
+  "POST /render/{render}/v1/chat/completions": {
+    path: {
+      /** `none`, `text`, `details`, `reasoning` or `owui_event` */
+      render: string;
+    };
+    /** As at `/v1/chat/completions`. */
+    body: Record<string, unknown>;
+    /** A `chat.completion`, or its chunks */
+    response: Record<string, unknown>;
+  };
+  /**
+   * The same for a client that is configured with `/render/{render}/v1` as its address: the address has
+   * chosen already.
+   */
+  "GET /render/{render}/v1/models": {
+    path: {
+      /** `none`, `text`, `details`, `reasoning` or `owui_event` */
+      render: string;
+    };
+    /** Agents by name, then models */
+    response: ModelList;
   };
   /** List the fields of an agent, for a form: what each does, and what holds here where nothing is said. */
   "GET /v1/agent-fields": {
@@ -2955,6 +3020,13 @@ export interface Operations {
     /** They are offered from now on */
     response: Declared;
   };
+  /** Complete a text, as the model's upstream does it. Streamed if it streams. */
+  "POST /v1/completions": {
+    /** As OpenAI's; `model` is `upstream/model`, or an agent, whose model is meant. */
+    body: Record<string, unknown>;
+    /** What the upstream answers */
+    response: Record<string, unknown>;
+  };
   /** List conversations, those with the latest events first. */
   "GET /v1/conversations": {
     query?: {
@@ -3095,6 +3167,13 @@ export interface Operations {
     body?: Blob | Uint8Array<ArrayBuffer> | FormData;
     /** What it holds */
     response: Decoded;
+  };
+  /** Embed texts, as the model's upstream does it. */
+  "POST /v1/embeddings": {
+    /** As OpenAI's; `model` is `upstream/model`. */
+    body: Record<string, unknown>;
+    /** What the upstream answers */
+    response: Record<string, unknown>;
   };
   /** List files, newest first. */
   "GET /v1/files": {

@@ -30,7 +30,7 @@ use throughline_engine::{
 };
 use throughline_wire::{
     Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
-    Seal, Slot, StepEvent, ToolName, UpstreamCallId, UpstreamError, UserPart, WireName,
+    Seal, Slot, StepEvent, ToolChoice, ToolName, UpstreamCallId, UpstreamError, UserPart, WireName,
 };
 
 /// A turn with everything that came out of it.
@@ -80,6 +80,10 @@ pub fn setup(words: &str) -> TurnSetup {
         match words.next().unwrap_or_default() {
             "tools" => setup.tools = words.map(offered).collect(),
             "eager" => setup.start = StartRule::Eager,
+            "force" => {
+                setup.tool_choice =
+                    words.next().map_or(ToolChoice::Required, |name| ToolChoice::Tool(name.into()));
+            }
             "barrier" => setup.start = StartRule::AfterStream,
             "serial" => setup.execution = Execution::Serial,
             "parallel" => setup.execution = Execution::Parallel,
@@ -123,6 +127,7 @@ fn offered(word: &str) -> OfferedTool {
             "poller" => tool.polling = Polling::Poller,
             "client" => tool.runs = Runs::Client { client_id: Some("page".into()) },
             "nobody" => tool.runs = Runs::Client { client_id: None },
+            "own" => tool.runs = Runs::Requester,
             class => tool.concurrency = Concurrency::Class(class.into()),
         }
     }

@@ -349,14 +349,14 @@ async fn file(state: &AppState, user: &str, id: &str) -> Result<(String, Media),
     Ok((row.name, media))
 }
 
-fn too_large(param: &str, limit: &'static str, max: u32) -> ApiError {
+pub(crate) fn too_large(param: &str, limit: &'static str, max: u32) -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "over_limit",
         format!("`{param}` is over the limit {limit} of {max}"),
     )
     .param(param)
-    .remedy("upload it as a file: POST /v1/files")
+    .remedy(format!("raise `{limit}` of [server.limits], or upload it as a file: POST /v1/files"))
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {

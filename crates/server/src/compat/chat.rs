@@ -5,35 +5,38 @@
 //! with another request.
 
 mod answer;
+mod body;
+mod lift;
 mod resumed;
 
 use crate::api::events::{StreamedEvent, cut_of};
+use crate::api::turns::too_large;
 use crate::compat::models::{self, Named};
 use crate::error::{ApiError, ErrorBody};
-use crate::extract::{Json, Path};
+use crate::extract::Path;
 use crate::hub::{Behind, NewTurn, OnDisconnect, Thread};
 use crate::net::Connection;
 use crate::principal::{Principal, Scope};
 use crate::state::AppState;
 use crate::surface::chat_completions::question::CallQuestion;
 use crate::surface::chat_completions::request::{
-    ApprovalWish, ChatRequest, DeclaredTool, Senses, UploadedFile, files_wanted,
+    ApprovalWish, ChatRequest, DeclaredTool, Senses, Talk, UploadedFile, files_wanted,
 };
 use crate::surface::chat_completions::{AnswerText, Asking, Head, Projection, Refusal, UsageChunk};
 use crate::telemetry::TraceParent;
 use answer::Answer;
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::config::Render;
-use throughline::{Approval, ClientTool, TurnRequest, Upstream};
+use throughline::tools::Toggle;
+use throughline::{Agent, Approval, ClientTool, Persona, TurnRequest, Upstream};
 use throughline_engine::TurnId;
-use throughline_wire::Dialect;
+use throughline_wire::{ClosedStep, Dialect, Message, UserPart};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -67,10 +70,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
 async fn complete(
     State(state): State<AppState>,
     principal: Principal,
-    parts: Parts,
-    Json(body): Json<Value>,
+    request: Request,
 ) -> Result<Response, ApiError> {
-    answered(state, principal, parts, body).await
+    answered(state, principal, request).await
 }
 
 /// The same for a client that is configured with `/render/{render}/v1` as its address: the address says how tools are shown,
@@ -89,28 +91,25 @@ async fn complete_rendered(
     State(state): State<AppState>,
     principal: Principal,
     Path(render): Path<String>,
-    parts: Parts,
-    Json(body): Json<Value>,
+    request: Request,
 ) -> Result<Response, ApiError> {
     let render = models::rendering(&render)?;
-    answered(state.rendering(render), principal, parts, body).await
+    answered(state.rendering(render), principal, request).await
 }
 
-async fn answered(
-    state: AppState,
-    principal: Principal,
-    parts: Parts,
-    body: Value,
-) -> Result<Response, ApiError> {
+async fn answered(state: AppState, principal: Principal, request: Request) -> Result<Response, ApiError> {
     principal.need(Scope::Chat)?;
-    let Parts { uri, headers, extensions, .. } = parts;
+    let (Parts { uri, headers, extensions, .. }, body) = request.into_parts();
     let cut = cut_of(extensions.get::<Connection>().cloned().map(Extension));
+    let body = body::read(&state, &principal, &headers, body).await?;
     let files = files(&state, &principal, files_wanted(&body)).await?;
     let agents = models::known(&state, &principal).await?;
     let named = models::named(&agents, body["model"].as_str().unwrap_or_default());
     let upstream = models::upstream(&state.app, &agents, &named);
     let senses = upstream.as_ref().map(senses_of).unwrap_or_default();
     let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), senses)?;
+    drop(body);
+    within_limits(&state, &request.talk, request.instructions.as_deref())?;
     if request.conversation_id.is_none()
         && let Some(id) = headers.get(CONVERSATION_HEADER).and_then(|id| id.to_str().ok())
     {
@@ -122,7 +121,7 @@ async fn answered(
     {
         request.approval = Some(ApprovalWish::of_header(wish.to_str().unwrap_or_default())?);
     }
-    let text = if request.sampling.wants_json() { AnswerText::LastStep } else { AnswerText::EveryStep };
+    let text = answer_text(&agents, &named, &request);
     let projection = Projection::new(request.usage_chunk, render).with_text(text);
     let asking = request.asking(projection.render())?;
     let mut projection = projection.asking(asking);
@@ -159,6 +158,46 @@ async fn answered(
         response.headers_mut().insert(LEFT_OUT_HEADER, left_out);
     }
     Ok(response)
+}
+
+/// Where JSON is asked for and tools may be called, a step's text waits for what follows it; else it comes as it is written.
+fn answer_text(agents: &[Agent], named: &Named, request: &ChatRequest) -> AnswerText {
+    let agent = models::agent_of(agents, named).filter(|_| named.persona() == Persona::Agent);
+    let servers = agent.is_some_and(|agent| agent.tool_call.tools == Toggle::On);
+    let may_call = !request.tools.is_empty() || (servers && request.server_tools == Toggle::On);
+    if request.sampling.wants_json() && may_call { AnswerText::LastStep } else { AnswerText::EveryStep }
+}
+
+/// Text, that is: pictures and files have a limit of their own.
+fn within_limits(state: &AppState, talk: &Talk, instructions: Option<&str>) -> Result<(), ApiError> {
+    let parts = |parts: &[UserPart]| -> usize {
+        let text = parts.iter().map(|part| match part {
+            UserPart::Text { text } => text.len(),
+            UserPart::Image(_) | UserPart::File { .. } => 0,
+        });
+        text.sum()
+    };
+    let step = |step: &ClosedStep| -> usize {
+        let calls = step.calls.iter().map(|(call, outcome)| {
+            call.arguments_text().len() + outcome.output().map_or(0, |output| output.text.len())
+        });
+        step.text.len() + step.thinking.len() + calls.sum::<usize>()
+    };
+    let history = talk.history.iter().map(|message| match message {
+        Message::User(said) => parts(said),
+        Message::Step(closed) => step(closed),
+    });
+    let history = instructions.map_or(0, str::len) + history.sum::<usize>();
+    let limits = &state.limits;
+    for (bytes, name, max) in [
+        (parts(&talk.input), "message_bytes_max", limits.message_bytes_max),
+        (history, "history_bytes_max", limits.history_bytes_max),
+    ] {
+        if bytes > max as usize {
+            return Err(too_large("messages", name, max));
+        }
+    }
+    Ok(())
 }
 
 /// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is

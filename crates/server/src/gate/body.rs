@@ -2,14 +2,15 @@
 
 use crate::error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
-use http::StatusCode;
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http::{HeaderMap, StatusCode};
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 /// What is wrong with a body, as far as it was read. The handler that read it knows only that it broke off.
 #[derive(Debug, Default)]
@@ -26,13 +27,40 @@ pub(super) struct Bounds {
     pub(super) time_max: Duration,
     /// How deep it may nest, if it is JSON.
     pub(super) depth_max: Option<u32>,
+    /// What the limit of its size is called.
+    pub(super) name: &'static str,
+}
+
+/// How much of a body that is too large is read all the same, in bytes, and for how long: clients that are still sending when
+/// the connection is closed see that it broke, and not why.
+const DRAINED_BYTES_MAX: u64 = 16 << 20;
+const DRAINED_MAX: Duration = Duration::from_secs(5);
+
+/// Reads and forgets the rest of a body, within bounds. One that says that it is larger than they are is not begun with, nor
+/// one whose client waits to be told to send it.
+pub(crate) async fn drain(mut body: Body, headers: &HeaderMap) {
+    let rest = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            read += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if read > DRAINED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if headers.contains_key(EXPECT) || length.is_some_and(|length| length > 4 * DRAINED_BYTES_MAX) {
+        return;
+    }
+    // It took too long: whoever sends it sees the connection break.
+    let _ = tokio::time::timeout(DRAINED_MAX, rest).await;
 }
 
 impl Verdict {
     /// The error to answer with in place of what the handler made of it.
     pub(super) fn error(&self, bounds: Bounds) -> Option<ApiError> {
         match self.0.load(Ordering::Acquire) {
-            TOO_LARGE => Some(too_large(bounds.bytes_max)),
+            TOO_LARGE => Some(too_large(bounds)),
             TOO_SLOW => Some(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "body_ms_max",
@@ -48,13 +76,11 @@ impl Verdict {
 }
 
 /// 413 with the limit's name.
-pub(super) fn too_large(bytes_max: u64) -> ApiError {
-    ApiError::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "body_bytes_max",
-        format!("the body is larger than {bytes_max} bytes"),
-    )
-    .with("bytes_max", bytes_max)
+pub(super) fn too_large(bounds: Bounds) -> ApiError {
+    let Bounds { bytes_max, name, .. } = bounds;
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, name, format!("the body is larger than {bytes_max} bytes"))
+        .with("bytes_max", bytes_max)
+        .remedy(format!("raise `{name}` of [server.limits], or upload files first (POST /v1/files)"))
 }
 
 /// A body that breaks off where it goes over a bound.
@@ -75,6 +101,10 @@ impl Bounded {
         (Self { body, bounds, read: 0, deadline, depth, verdict: verdict.clone() }, verdict)
     }
 
+    fn is_too_large(&self) -> bool {
+        self.read > self.bounds.bytes_max
+    }
+
     fn broken(&self, why: u8) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.verdict.0.store(why, Ordering::Release);
         Poll::Ready(Some(Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::InvalidData)))))
@@ -89,26 +119,39 @@ impl HttpBody for Bounded {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => {
-                return match self.deadline.as_mut().poll(cx) {
-                    Poll::Ready(()) => self.broken(TOO_SLOW),
-                    Poll::Pending => Poll::Pending,
-                };
-            }
-        };
-        if let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(|frame| frame.data_ref())) {
+        loop {
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    return match self.deadline.as_mut().poll(cx) {
+                        Poll::Ready(()) => {
+                            self.broken(if self.is_too_large() { TOO_LARGE } else { TOO_SLOW })
+                        }
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
+            };
+            let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(|frame| frame.data_ref()))
+            else {
+                return if self.is_too_large() { self.broken(TOO_LARGE) } else { Poll::Ready(frame) };
+            };
             let data = data.map(|data| data.as_ref()).unwrap_or_default();
+            let was_too_large = self.is_too_large();
             self.read += data.len() as u64;
-            if self.read > self.bounds.bytes_max {
-                return self.broken(TOO_LARGE);
+            if self.is_too_large() {
+                if !was_too_large {
+                    self.deadline.as_mut().reset(Instant::now() + DRAINED_MAX);
+                }
+                if self.read > self.bounds.bytes_max.saturating_add(DRAINED_BYTES_MAX) {
+                    return self.broken(TOO_LARGE);
+                }
+                continue;
             }
             if self.bounds.depth_max.is_some_and(|max| self.depth.over(data, max)) {
                 return self.broken(TOO_DEEP);
             }
+            return Poll::Ready(frame);
         }
-        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -25,6 +25,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+pub(crate) use body::drain;
 use body::{Bounded, Bounds};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use http::header::{
@@ -253,6 +254,13 @@ impl Gate {
                 bytes_max: limits.upload_bytes_max,
                 time_max: Duration::from_millis(limits.upload_ms_max),
                 depth_max: None,
+                name: "upload_bytes_max",
+            },
+            Kind::Chat => Bounds {
+                bytes_max: limits.chat_body_bytes_max,
+                time_max: Duration::from_millis(limits.upload_ms_max),
+                depth_max: Some(limits.json_depth_max),
+                name: "chat_body_bytes_max",
             },
             Kind::Plain | Kind::NewTurn => plain_bounds(limits, &parts.headers),
         };
@@ -265,7 +273,7 @@ impl Gate {
             check_intent(&parts.headers)?;
         }
         principal.need(scope)?;
-        if kind == Kind::NewTurn {
+        if matches!(kind, Kind::NewTurn | Kind::Chat) {
             settings.one_more_turn(&principal)?;
         }
         Ok(Admitted { principal: Some(principal), bounds })
@@ -368,6 +376,7 @@ fn plain_bounds(limits: &ServerLimits, headers: &HeaderMap) -> Bounds {
         bytes_max: limits.body_bytes_max.into(),
         time_max: Duration::from_millis(limits.body_ms_max),
         depth_max: media_type::is_json(headers).then_some(limits.json_depth_max),
+        name: "body_bytes_max",
     }
 }
 
@@ -377,7 +386,7 @@ fn check_length(headers: &HeaderMap, bounds: Bounds) -> Result<(), ApiError> {
         .get(http::header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     match length {
-        Some(length) if length > bounds.bytes_max => Err(body::too_large(bounds.bytes_max)),
+        Some(length) if length > bounds.bytes_max => Err(body::too_large(bounds)),
         _ => Ok(()),
     }
 }
@@ -402,7 +411,12 @@ async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Respons
         }
         Ok(Visit::Request(page)) => {
             let (mut response, user) = match gate.admit(&settings, &parts).await {
-                Err(error) => (error.into_response(), None),
+                Err(error) => {
+                    if error.status == StatusCode::PAYLOAD_TOO_LARGE {
+                        drain(body, &parts.headers).await;
+                    }
+                    (error.into_response(), None)
+                }
                 Ok(admitted) => {
                     let user = admitted.principal.as_ref().map(|principal| principal.user.clone());
                     (gate.answer(admitted, parts, body, next).await, user)

@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Plain,
     /// It begins a turn.
     NewTurn,
+    /// It begins a turn, and its body holds the pictures of a chat.
+    Chat,
     /// Its body is a file.
     Upload,
 }
@@ -64,9 +66,11 @@ const RULES: &[Rule] = &[
     rule("/v1/calls", CHAT, CHAT),
     rule("/v1/chat/completions", CHAT, CHAT),
     rule("/v1/clients", CHAT, CHAT),
+    rule("/v1/completions", CHAT, CHAT),
     rule("/v1/conversations", CHAT, CHAT),
     // What is sent there is read and forgotten.
     rule("/v1/decode", CHAT, CHAT),
+    rule("/v1/embeddings", CHAT, CHAT),
     rule("/v1/files", CHAT, CHAT),
     rule("/v1/history", CHAT, CHAT),
     rule("/v1/keys", ADMIN, ADMIN),
@@ -94,7 +98,9 @@ const RULES: &[Rule] = &[
 ];
 
 /// Routes that begin a turn.
-const NEW_TURN: [&str; 3] = ["/v1/turns", "/v1/chat/completions", "/render/{render}/v1/chat/completions"];
+const NEW_TURN: [&str; 3] = ["/v1/turns", "/v1/completions", "/v1/embeddings"];
+/// Those whose body holds pictures.
+const CHAT_BODY: [&str; 2] = ["/v1/chat/completions", "/render/{render}/v1/chat/completions"];
 /// Routes whose body is a file.
 const UPLOAD: [&str; 3] = ["/v1/files", "/v1/conversations/import", "/v1/decode"];
 
@@ -120,6 +126,7 @@ pub(super) fn is_read(method: &Method) -> bool {
 /// What kind of request it is.
 pub(super) fn kind(pattern: &str, method: &Method) -> Kind {
     match *method {
+        Method::POST if CHAT_BODY.contains(&pattern) => Kind::Chat,
         Method::POST if NEW_TURN.contains(&pattern) => Kind::NewTurn,
         Method::POST | Method::PUT if UPLOAD.contains(&pattern) => Kind::Upload,
         _ => Kind::Plain,

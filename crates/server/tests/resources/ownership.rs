@@ -153,6 +153,9 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/v1/models", Own),
         ("GET", "/v1/models/{id}", Everybodys),
         ("POST", "/v1/chat/completions", Elsewhere("chat_completions_know_nothing_of_anothers")),
+        // They hold nothing of anybody's: what comes goes on to an upstream of the configuration.
+        ("POST", "/v1/completions", Elsewhere("crates/server/tests/passing_on.rs")),
+        ("POST", "/v1/embeddings", Elsewhere("crates/server/tests/passing_on.rs")),
         ("GET", "/v1/conversations", Own),
         ("POST", "/v1/conversations", Own),
         ("POST", "/v1/conversations/import", Own),

@@ -153,6 +153,9 @@ pub struct ServerLimits {
     pub header_ms_max: u64,
     /// The body of a request, in bytes. Default 4 MiB.
     pub body_bytes_max: u32,
+    /// The body of a chat (`POST /v1/chat/completions`) with its pictures, in bytes; its text has `body_bytes_max`. Clients
+    /// send all pictures of a chat with each message. Default 64 MiB: more than any provider takes.
+    pub chat_body_bytes_max: u64,
     /// How long the body of a request may take, in milliseconds. Default 15,000.
     pub body_ms_max: u64,
     /// How deep the JSON of a request may nest. Default 64.
@@ -161,7 +164,7 @@ pub struct ServerLimits {
     pub upload_bytes_max: u64,
     /// How long an upload may take, in milliseconds. Default 300,000.
     pub upload_ms_max: u64,
-    /// What a user says in one message, in bytes of text. Default 256 KiB.
+    /// What a user says in one message, in bytes of text. Default 1 MiB: coding clients put files into it.
     pub message_bytes_max: u32,
     /// A picture, sound or file that stands in an event itself, in bytes; a larger one is kept as a file that the event
     /// names. Default 16 KiB.
@@ -209,11 +212,12 @@ impl Default for ServerLimits {
             header_bytes_max: 32 << 10,
             header_ms_max: 15_000,
             body_bytes_max: 4 << 20,
+            chat_body_bytes_max: 64 << 20,
             body_ms_max: 15_000,
             json_depth_max: 64,
             upload_bytes_max: 32 << 20,
             upload_ms_max: 300_000,
-            message_bytes_max: 256 << 10,
+            message_bytes_max: 1 << 20,
             media_inline_bytes_max: 16 << 10,
             history_bytes_max: 2 << 20,
             turns_per_minute_max: 60,
@@ -236,12 +240,13 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 25] {
+    fn all(&self) -> [(&'static str, u64); 26] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
             ("header_ms_max", self.header_ms_max),
             ("body_bytes_max", self.body_bytes_max.into()),
+            ("chat_body_bytes_max", self.chat_body_bytes_max),
             ("body_ms_max", self.body_ms_max),
             ("json_depth_max", self.json_depth_max.into()),
             ("upload_bytes_max", self.upload_bytes_max),

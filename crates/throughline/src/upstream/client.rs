@@ -322,8 +322,23 @@ impl UpstreamClient {
             .map_err(|error| unsendable(error.to_string()))
     }
 
+    /// Sends JSON as it is.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: &serde_json::Value,
+    ) -> Result<reqwest::Response, reqwest::Error> {
+        let request = self.http.post(self.upstream.base_url.join(path)).headers(headers);
+        request.body(body.to_string()).send().await
+    }
+
     /// What every request carries, the key included.
-    fn headers(&self, accept: &str, more: &[(&'static str, String)]) -> Result<HeaderMap, UpstreamFailure> {
+    pub(super) fn headers(
+        &self,
+        accept: &str,
+        more: &[(&'static str, String)],
+    ) -> Result<HeaderMap, UpstreamFailure> {
         let unsendable = |why: String| failure::plain(FailureKind::Unsendable, why);
         let mut headers = HeaderMap::new();
         let mut put = |name: HeaderName, value: &str, secrecy: Secrecy| match HeaderValue::try_from(value) {
@@ -393,7 +408,7 @@ impl UpstreamClient {
         }
     }
 
-    fn redact(&self, message: &str) -> String {
+    pub(super) fn redact(&self, message: &str) -> String {
         self.secrets.redact(message).into_owned()
     }
 }
@@ -470,7 +485,7 @@ async fn start_of(mut response: reqwest::Response, bytes_max: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-async fn error_body(mut response: reqwest::Response, limits: &Deadlines) -> String {
+pub(super) async fn error_body(mut response: reqwest::Response, limits: &Deadlines) -> String {
     let mut bytes = Vec::new();
     // What has come by the time the body breaks off or stalls is better than nothing: the status is known.
     while let Ok(Ok(Some(piece))) = timeout_at(limits.next(Waiting::NextPiece), response.chunk()).await {

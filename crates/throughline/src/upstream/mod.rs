@@ -7,6 +7,7 @@ mod deadlines;
 mod error_body;
 mod failure;
 mod handoff;
+mod pass_on;
 mod probe;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tests;
 pub(crate) use batch::Batch;
 pub(crate) use client::{CallTime, UpstreamClient};
 pub(crate) use handoff::{Handoff, ModelItem};
+pub use pass_on::PassedOn;
 pub use probe::{ProbeError, ProbeFailure};
 
 use crate::closest::closest;

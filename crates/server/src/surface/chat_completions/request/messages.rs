@@ -238,8 +238,8 @@ impl Reader<'_> {
         let data = sound.required("data")?;
         let text = data.text()?;
         if let Some(id) = file_id(text) {
-            let UploadedFile { name, media } = self.uploaded(&data, id)?;
-            return Ok(UserPart::File { name, media });
+            let media = Media { media_type: media_type.to_owned(), ..self.uploaded(&data, id)?.media };
+            return Ok(UserPart::File { name: format!("sound.{}", format.text()?), media });
         }
         if STANDARD.decode(text).is_err() {
             return Err(data.invalid("is no base64"));
@@ -262,6 +262,9 @@ impl Reader<'_> {
             None => "file".to_owned(),
         };
         let text = data.text()?;
+        if let Some(id) = file_id(text) {
+            return Ok(UserPart::File { name, media: self.uploaded(&data, id)?.media });
+        }
         let Some(rest) = text.strip_prefix("data:") else {
             return Err(data.invalid("is no `data:` URL"));
         };
