@@ -27,6 +27,9 @@ use throughline_wire::{Message, UserPart};
 /// How long a question that was answered elsewhere, or whose time was over, leads the next message of its chat to the rest of
 /// the answer: a day, in milliseconds.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Questions of one user that are remembered at the same time; over it the oldest is forgotten, and its code is good for nothing.
+/// More than a person can have open, and few enough to be read whenever one is added.
+const CHAT_QUESTIONS_MAX: usize = 1_000;
 /// Where the page of a link is.
 pub const LINK_PATH: &str = "/approve";
 
@@ -71,7 +74,9 @@ pub async fn keep(
     page: &str,
 ) -> Result<String, ApiError> {
     let (code, link_code) = (mint()?, mint()?);
-    let link = format!("{page}{LINK_PATH}#{}.{}", URL_SAFE_NO_PAD.encode(user), link_code.reveal());
+    let (name, whose) = (code.hash(), URL_SAFE_NO_PAD.encode(user));
+    // The name finds the question without reading any other; it is a hash and opens nothing by itself.
+    let link = format!("{page}{LINK_PATH}#{whose}.{name}.{}", link_code.reveal());
     let text = question::text(questions, &link, &code);
     let shown = compared(&text);
     let asked = Asked {
@@ -88,8 +93,8 @@ pub async fn keep(
         text_hash: blake3::hash(shown.as_bytes()).to_hex().to_string(),
         link_hash: link_code.hash(),
     };
-    forget_old(state, user).await?;
-    put(state, user, code.hash(), &asked, Expect::Absent).await?;
+    make_room(state, user).await?;
+    put(state, user, name, &asked, Expect::Absent).await?;
     Ok(text)
 }
 
@@ -112,23 +117,31 @@ async fn put(
     Ok(matches!(state.catalog.put_document(user, document).await?, Put::Done(_)))
 }
 
-async fn all(state: &AppState, user: &str) -> Result<Vec<Kept>, ApiError> {
+/// Forgets questions that are too old and those that are too many.
+async fn make_room(state: &AppState, user: &str) -> Result<(), ApiError> {
     let documents = state.catalog.documents(user, DocumentKind::ChatQuestion).await?;
-    let kept = documents.into_iter().filter_map(|document| {
-        let asked = serde_json::from_value(document.body.clone()).ok()?;
-        Some(Kept { document, asked })
-    });
-    Ok(kept.collect())
-}
-
-async fn forget_old(state: &AppState, user: &str) -> Result<(), ApiError> {
-    let now = Timestamp::now().as_millisecond();
-    for kept in all(state, user).await? {
-        if now.saturating_sub(kept.document.created_at) > KEPT_MS {
-            state.catalog.remove_document(user, DocumentKind::ChatQuestion, &kept.document.name).await?;
-        }
+    let created = documents.iter().map(|document| (document.created_at, document.name.as_str())).collect();
+    for name in outdated(created, Timestamp::now().as_millisecond()) {
+        state.catalog.remove_document(user, DocumentKind::ChatQuestion, name).await?;
     }
     Ok(())
+}
+
+/// Names of those from before yesterday and, if one more would be too many, of the oldest.
+fn outdated(mut created: Vec<(i64, &str)>, now: i64) -> Vec<&str> {
+    created.sort_unstable_by(|one, other| other.cmp(one));
+    let stay = created.iter().take(CHAT_QUESTIONS_MAX - 1);
+    let stay = stay.take_while(|(created_at, _)| now.saturating_sub(*created_at) <= KEPT_MS).count();
+    created.into_iter().skip(stay).map(|(_, name)| name).collect()
+}
+
+/// The questions with this name, if there are any.
+async fn named(state: &AppState, user: &str, name: &str) -> Result<Option<Kept>, ApiError> {
+    let document = state.catalog.document(user, DocumentKind::ChatQuestion, name).await?;
+    Ok(document.and_then(|document| {
+        let asked = serde_json::from_value(document.body.clone()).ok()?;
+        Some(Kept { document, asked })
+    }))
 }
 
 /// The questions that the last answer of this history ended with, if they are this user's, unchanged, and nobody has taken
@@ -139,7 +152,7 @@ async fn forget_old(state: &AppState, user: &str) -> Result<(), ApiError> {
 pub async fn find(state: &AppState, user: &str, history: &[Message]) -> Result<Option<Open>, ApiError> {
     let Some((code, text)) = asked_last(history) else { return Ok(None) };
     let name = code.hash();
-    let found = all(state, user).await?.into_iter().find(|kept| kept.document.name == name);
+    let found = named(state, user, &name).await?;
     let found = found.filter(|kept| ends_with_question(text, kept.asked.chars, &kept.asked.text_hash));
     Ok(found.map(|kept| Open { name, asked: kept.asked }))
 }
@@ -172,11 +185,10 @@ async fn by_link(state: &AppState, link: &str) -> Result<(String, Kept), ApiErro
         ApiError::gone("link_used", "this link leads to no question: it was answered, or its time is over")
             .remedy("what became of it is said in the chat, with its next message")
     };
-    let (user, code) = link.split_once('.').ok_or_else(gone)?;
+    let [user, name, code] = link.split('.').collect::<Vec<_>>()[..] else { return Err(gone()) };
     let user = URL_SAFE_NO_PAD.decode(user).ok().and_then(|user| String::from_utf8(user).ok());
     let (user, code) = user.zip(AnswerCode::read(code)).ok_or_else(gone)?;
-    let hash = code.hash();
-    let found = all(state, &user).await?.into_iter().find(|kept| kept.asked.link_hash == hash);
+    let found = named(state, &user, name).await?.filter(|kept| kept.asked.link_hash == code.hash());
     found.map(|kept| (user, kept)).ok_or_else(gone)
 }
 
@@ -287,5 +299,21 @@ impl Asked {
             // If the turn has ended meanwhile, its answer says so.
             let _ = control.say(said.to_vec(), When::NextStep).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: A3
+    #[test]
+    fn of_too_many_questions_the_oldest_are_forgotten() {
+        let now = 2 * KEPT_MS;
+        let names: Vec<String> = (0..CHAT_QUESTIONS_MAX).map(|at| at.to_string()).collect();
+        let created: Vec<_> = (now..).zip(names.iter().map(String::as_str)).collect();
+        assert_eq!(outdated(created.clone(), now), ["0"]);
+        assert!(outdated(created[1..].to_vec(), now).is_empty());
+        assert_eq!(outdated(vec![(now - KEPT_MS, "young"), (now - KEPT_MS - 1, "old")], now), ["old"]);
     }
 }

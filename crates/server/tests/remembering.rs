@@ -110,13 +110,14 @@ async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
     let listed = remembered(&server, "ada", "?everywhere=true").await;
     assert_eq!(listed.len(), 1, "{listed:?}");
     let kept = &listed[0];
+    let rule = &kept["rule"];
     assert_eq!(
-        (&kept["tool"], &kept["scope"], &kept["decision"], &kept["for_arguments"]),
+        (&rule["tool"], &rule["scope"], &rule["decision"], &rule["for_arguments"]),
         (&json!("calendar.add"), &json!("conversation"), &json!("approve"), &json!("any"))
     );
     assert_eq!(kept["conversation_id"], json!(conversation));
-    let question = kept["question"].as_str().unwrap();
-    assert!(question.starts_with(kept["turn_id"].as_str().unwrap()), "{kept}");
+    let question = rule["question"].as_str().unwrap();
+    assert!(question.starts_with(rule["turn_id"].as_str().unwrap()), "{kept}");
     assert!(kept["at"].as_i64().unwrap() > 0);
 
     let path = format!("/v1/remembered/{}", kept["number"]);
@@ -142,7 +143,7 @@ async fn an_answer_holds_for_the_arguments_that_it_names() {
 
     // Oldest first, in pages.
     let listed = remembered(&server, "ada", "").await;
-    let forms: Vec<&Value> = listed.iter().map(|kept| &kept["for_arguments"]).collect();
+    let forms: Vec<&Value> = listed.iter().map(|kept| &kept["rule"]["for_arguments"]).collect();
     let test = json!({"title": {"one_of": ["cake", "tea at five"]}});
     assert_eq!(forms, [&json!("these"), &json!("these"), &test]);
     let (_, first) = server.get("/v1/remembered?limit=2").await;
@@ -175,7 +176,7 @@ async fn what_is_to_be_remembered_does_not_contradict_itself() {
     assert_eq!(server.post(&path, answer).await.0, 200);
     server.follow(&turn, 0).await.rest().await;
     let listed = remembered(&server, "ada", "").await;
-    assert_eq!(listed[0]["for_arguments"], "any", "{listed:?}");
+    assert_eq!(listed[0]["rule"]["for_arguments"], "any", "{listed:?}");
 }
 
 // R: A2, R3

@@ -30,17 +30,18 @@ pub struct RememberedAnswer {
     pub conversation_id: Option<String>,
     /// When it was given, in milliseconds since 1970.
     pub at: i64,
-    /// What it says and about what. Absent: a later release wrote it, and nothing of the kind is allowed until it is taken back.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub says: Option<RememberedSays>,
+    /// The decision and the calls that it is about. Absent: a later release wrote it, and nothing of the kind is allowed until it
+    /// is taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RememberedRule>,
     /// The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`.
     #[schema(value_type = Object)]
     pub answer: Value,
 }
 
-/// What a remembered answer says.
+/// The decision of a remembered answer and the calls that it is about.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RememberedSays {
+pub struct RememberedRule {
     /// `approve` or `deny`.
     pub decision: String,
     /// `conversation` or `always`.
@@ -61,7 +62,7 @@ pub struct RememberedSays {
     pub turn_id: Option<String>,
 }
 
-impl From<&Remembered> for RememberedSays {
+impl From<&Remembered> for RememberedRule {
     fn from(answer: &Remembered) -> Self {
         let name = |value: Result<Value, serde_json::Error>| {
             value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
@@ -87,12 +88,12 @@ impl From<&Remembered> for RememberedSays {
 
 impl From<RememberedRow> for RememberedAnswer {
     fn from(row: RememberedRow) -> Self {
-        let says = serde_json::from_value::<Remembered>(row.answer.clone()).ok();
+        let answer = serde_json::from_value::<Remembered>(row.answer.clone()).ok();
         Self {
             number: row.number,
             conversation_id: row.conversation_id,
             at: row.at,
-            says: says.as_ref().map(RememberedSays::from),
+            rule: answer.as_ref().map(RememberedRule::from),
             answer: row.answer,
         }
     }
