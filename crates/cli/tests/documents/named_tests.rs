@@ -67,3 +67,24 @@ fn every_fault_names_tests_that_exist() {
     }
     assert!(faults.len() >= 60 && named >= 90, "{} faults, {named} tests", faults.len());
 }
+
+/// Kinds of findings and how many there are of each: attacks by severity, clients, single requests.
+const FINDINGS: [(&str, u32); 5] = [("H", 4), ("M", 3), ("L", 9), ("C", 10), ("R", 14)];
+
+/// A finding has a test that holds its repair, or it says why it comes later.
+#[test]
+fn every_finding_has_a_test_or_a_reason() {
+    let document = read("docs/findings.md");
+    let rows = rows(&document, ["id", "finding", "test"]);
+    let ids: Vec<String> = rows.iter().map(|row| row[0].to_owned()).collect();
+    let expected: Vec<String> =
+        FINDINGS.iter().flat_map(|(kind, last)| (1..=*last).map(move |at| format!("{kind}{at}"))).collect();
+    assert_eq!(ids, expected, "one row for each finding, in order");
+    for [id, finding, tests] in rows {
+        assert!(!finding.is_empty(), "{id}");
+        match tests.strip_prefix("later: ") {
+            Some(reason) => assert!(reason.len() > 20, "{id}: a reason, not `{reason}`"),
+            None => assert!(!tests_of(tests).contains(&0), "no test for: {id}"),
+        }
+    }
+}
