@@ -4,6 +4,10 @@
 use crate::result::limit_output;
 use throughline_wire::{Message, Outcome};
 
+/// Saying how much is left out takes no more than this, so a text that is over the limit by less is not worth cutting; nor is one
+/// that was cut before.
+const NOTICE_BYTES_MAX: usize = 64;
+
 /// Cuts results to `bytes_max` of text: those of all steps but the last or, if these are short already, of the last, too.
 /// How many became shorter.
 pub(crate) fn shorten(messages: &mut [Message], bytes_max: usize) -> usize {
@@ -21,14 +25,8 @@ fn cut(messages: &mut [Message], bytes_max: usize) -> usize {
     for message in messages {
         let Message::Step(step) = message else { continue };
         for (_, outcome) in &mut step.calls {
-            let before = length(outcome);
-            if before <= bytes_max {
-                continue;
-            }
-            let limited = limit_output(outcome.clone(), bytes_max);
-            // What is said of the middle has a length of its own.
-            if length(&limited) < before {
-                *outcome = limited;
+            if length(outcome) > bytes_max + NOTICE_BYTES_MAX {
+                *outcome = limit_output(outcome.clone(), bytes_max);
                 shorter += 1;
             }
         }
@@ -88,7 +86,10 @@ mod tests {
     fn what_is_as_long_as_allowed_stays() {
         let mut messages = vec![step(&[&"x".repeat(100)]), step(&[])];
         assert_eq!(shorten(&mut messages, 100), 0);
-        let mut messages = vec![step(&[&"x".repeat(400)]), step(&[])];
-        assert_eq!(shorten(&mut messages, 399), 0, "saying that one byte is left out takes more");
+        let long = "x".repeat(400 + NOTICE_BYTES_MAX);
+        let mut messages = vec![step(&[&long]), step(&[])];
+        assert_eq!(shorten(&mut messages, 400), 0, "saying what is left out takes as much");
+        assert_eq!(shorten(&mut messages, 399), 1);
+        assert!(lengths(&messages)[0] <= 399 + NOTICE_BYTES_MAX);
     }
 }

@@ -71,6 +71,11 @@ pub fn json(value: &Value) -> String {
     escape(&value.to_string()).into_owned()
 }
 
+/// Like [`json`], indented, a member on each line.
+pub fn pretty_json(value: &Value) -> String {
+    escape(&format!("{value:#}")).into_owned()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Value,

@@ -90,7 +90,7 @@ async fn look(
     let questions = chat_questions::look(&state, &shown.link).await?;
     let read = |CallQuestion { question, arguments, .. }: CallQuestion| LinkedQuestion {
         question,
-        arguments: visible::json(&arguments),
+        arguments: visible::pretty_json(&arguments),
     };
     Ok(axum::Json(LinkedQuestions { questions: questions.into_iter().map(read).collect() }))
 }

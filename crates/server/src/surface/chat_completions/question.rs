@@ -65,7 +65,7 @@ pub fn text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String
     for CallQuestion { question, arguments, .. } in questions {
         out.push_str(&super::visible::quoted(question));
         // A value of JSON has no line that could close the fence.
-        out.push_str(&format!("\n\n```json\n{}\n```\n\n", visible::json(arguments)));
+        out.push_str(&format!("\n\n```json\n{}\n```\n\n", visible::pretty_json(arguments)));
     }
     let run = if questions.len() == 1 { "to run it" } else { "to run all of them" };
     out.push_str(&format!(
