@@ -980,7 +980,7 @@ export interface Listed_PromptPreview {
 /** Some rows of a list, and where the next ones begin. */
 export interface Listed_RememberedAnswer {
   /** Newest first, unless the list says otherwise. */
-  items: (RememberedSays | null & {
+  items: {
     /**
      * The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`,
      * `reason`, `question`.
@@ -992,7 +992,8 @@ export interface Listed_RememberedAnswer {
     conversation_id?: string | null;
     /** By which it is taken back. Never used again. */
     number: number;
-  })[];
+    rule?: RememberedRule | null;
+  }[];
   /** `cursor` of the next page; absent = there is nothing more. */
   next?: string | null;
   /**
@@ -1409,7 +1410,7 @@ export type RememberNamed = "these" | "any";
 export type RememberScope = "call" | "turn" | "conversation" | "always";
 
 /** An answer that is remembered. */
-export type RememberedAnswer = RememberedSays | null & {
+export interface RememberedAnswer {
   /**
    * The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`,
    * `reason`, `question`.
@@ -1421,10 +1422,11 @@ export type RememberedAnswer = RememberedSays | null & {
   conversation_id?: string | null;
   /** By which it is taken back. Never used again. */
   number: number;
-};
+  rule?: RememberedRule | null;
+}
 
-/** What a remembered answer says. */
-export interface RememberedSays {
+/** The decision of a remembered answer and the calls that it is about. */
+export interface RememberedRule {
   /** `approve` or `deny`. */
   decision: string;
   /**
