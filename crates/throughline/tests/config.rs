@@ -411,7 +411,7 @@ fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
     );
     check_error(
         "[mcp.files]\ncomand = [\"x\"]",
-        "unknown field `comand`\n --> throughline.toml:2:1\n  |\n2 | comand = [\"x\"]\n  | ^^^^^^\n  = did you mean `command`? valid here: `command`, `env`, `env_allow`, `cwd`, `sandbox`, `url`, `headers`, `trusted`, `era`, `timeout_ms`, `total_timeout_ms`, `start_timeout_ms`, `tools`, `enabled`",
+        "unknown field `comand`\n --> throughline.toml:2:1\n  |\n2 | comand = [\"x\"]\n  | ^^^^^^\n  = did you mean `command`? valid here: `command`, `env`, `env_allow`, `cwd`, `sandbox`, `limits`, `url`, `headers`, `trusted`, `era`, `timeout_ms`, `total_timeout_ms`, `start_timeout_ms`, `tools`, `enabled`",
     );
     let error = settings("[mcp.\"a b\"]\ncommand = [\"x\"]", &[], &Flags::default()).unwrap_err().to_string();
     assert!(error.contains("`a b` cannot be the name") && error.contains("throughline.toml:1:"), "{error}");

@@ -27,7 +27,7 @@ const used = { ...base, name: "used", title: "Used", key: "present", key_from: "
 
 // R: O4
 test("what can be used at once stands first", () => {
-  const info = { dialect: "openai-chat", key: "present", key_from: "stored", models: [] };
+  const info = { dialect: "openai-chat", key: "present", key_from: "stored", models: [], model_facts: {} };
   const others = ["demo", "used", "work"].map((name) => ({ ...info, name, address: `http://${name}/v1` }));
   const sorted = rowsOf([away, far, set, near, used], others);
   expect(sorted.map((one) => [one.name, stateOf(one)])).toEqual([

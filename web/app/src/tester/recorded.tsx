@@ -25,14 +25,16 @@ const APIS = [
   "cohere",
   "bedrock-converse",
   "bedrock-anthropic",
-];
+] as const;
+
+type Api = (typeof APIS)[number];
 
 /** A recorded reply of an upstream: what the decoder makes of it, drawn as the chat would have drawn it. R: U3 */
 export default function RecordedView() {
   const own = useRecordedWords();
   const client = useClient();
   const [file, setFile] = useState<File>();
-  const [api, setApi] = useState("");
+  const [api, setApi] = useState<Api>();
   const ask = useCallback((signal: AbortSignal) => decode(client, file, api, signal), [client, file, api]);
   const { to, value, error } = useAsked(file && ask);
   const isAnswered = to === ask;
@@ -53,8 +55,8 @@ export default function RecordedView() {
           <label className="flex items-center gap-1.5 text-[12.5px] text-muted">
             {own.api}
             <select
-              value={api}
-              onChange={(event) => setApi(event.currentTarget.value)}
+              value={api ?? ""}
+              onChange={(event) => setApi(APIS.find((one) => one === event.currentTarget.value))}
               className="field w-auto py-1"
             >
               <option value="">{own.anyApi}</option>
@@ -92,12 +94,12 @@ export default function RecordedView() {
 async function decode(
   client: Throughline,
   file: File | undefined,
-  api: string,
+  api: Api | undefined,
   signal: AbortSignal,
 ): Promise<Decoded> {
   const body = new FormData();
   if (file) body.append("file", file);
-  const query = { language: language.get(), ...(api === "" ? {} : { api }) };
+  const query = { language: language.get(), ...(api && { api }) };
   return await client.call("POST /v1/decode", { query, body, signal });
 }
 

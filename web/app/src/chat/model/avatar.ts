@@ -99,7 +99,7 @@ export class AvatarClient {
   }
 }
 
-function toolsOf({ expressions, motions }: Stage): Record<string, unknown>[] {
+function toolsOf({ expressions, motions }: Stage): ({ name: string } & Record<string, unknown>)[] {
   const object = (properties: Record<string, unknown>, required: string[]) => ({
     type: "object",
     properties,
