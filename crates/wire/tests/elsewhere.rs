@@ -21,7 +21,10 @@ fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
     for (dialect, expected) in [
         (Dialect::OpenaiChat, json!([{"type": "image_url", "image_url": {"url": URL}}])),
         (Dialect::OpenaiResponses, json!([{"type": "input_image", "image_url": URL}])),
-        (Dialect::Anthropic, json!([{"type": "image", "source": {"type": "url", "url": URL}}])),
+        (
+            Dialect::Anthropic,
+            json!([{"type": "image", "source": {"type": "url", "url": URL}, "cache_control": {"type": "ephemeral"}}]),
+        ),
         (Dialect::Gemini, json!([{"fileData": {"mimeType": "image/png", "fileUri": URL}}])),
         (Dialect::Ollama, json!("[image at https://example.com/cat.png, shown to the user]")),
     ] {

@@ -224,7 +224,7 @@ pub struct UpstreamError {
 /// Tokens of one step, as last reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Prompt tokens, those of a cache included.
+    /// Prompt tokens, as the upstream counts them: [`Usage::prompt_tokens`] is the whole prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Generated tokens, reasoning included where the upstream does.
@@ -239,6 +239,16 @@ pub struct Usage {
     /// Generated tokens that were reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Tokens of the whole prompt. Upstreams that tell what they wrote to a cache (Anthropic, Bedrock) count the rest of the prompt
+    /// alone; for others a cache is part of `input_tokens`.
+    pub fn prompt_tokens(&self) -> Option<u64> {
+        let input = self.input_tokens?;
+        let Some(written) = self.cache_written_tokens else { return Some(input) };
+        Some(input.saturating_add(written).saturating_add(self.cached_input_tokens.unwrap_or_default()))
+    }
 }
 
 /// A tool that the provider ran itself (web search, code interpreter): shown, never run.

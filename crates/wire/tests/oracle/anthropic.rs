@@ -101,12 +101,7 @@ impl Reader {
     }
 
     fn usage(&mut self, usage: &Value) {
-        let count = |name: &str| usage[name].as_u64();
-        // The whole prompt, whatever of it a cache had.
-        let beside =
-            count("cache_read_input_tokens").unwrap_or(0) + count("cache_creation_input_tokens").unwrap_or(0);
-        let input = count("input_tokens").map_or(Value::Null, |tokens| Value::from(tokens + beside));
-        self.draft.use_tokens(&input, &usage["output_tokens"]);
+        self.draft.use_tokens(&usage["input_tokens"], &usage["output_tokens"]);
     }
 
     fn delta(&mut self, number: &Value, delta: &Value) {

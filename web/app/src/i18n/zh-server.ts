@@ -64,6 +64,7 @@ export const CODES: Table = {
   invalid_value: "有一个值不能用。",
   body_bytes_max: "内容太大了。",
   body_too_large: "内容太大了。",
+  busy: "服务器正忙，请稍后再试。",
   body_ms_max: "内容没能及时传到。",
   unreadable_body: "内容没有传完。",
   unreadable_form: "内容没有传完。",
@@ -155,6 +156,8 @@ export const WHOLE: ReadonlySet<string> = new Set([
   "This upstream or model does not support native tool calling.",
   "The conversation is too long for this model.",
   "The request could not be sent.",
+  "The upstream's quota or credit is used up.",
+  "The upstream does not have this model.",
   "Stopped by the user.",
   "The model repeated the same calls with the same results; it answers with what it has.",
   "The model sent an empty reply.",
@@ -279,7 +282,6 @@ export const SENTENCES: Table = {
   "if it should, add its origin to `origins` of [server]":
     "如果应当可以，请把它的来源加到 [server] 的 `origins`。",
   "upload files first (POST /v1/files) and name them by their id": "请把长内容作为文件上传。",
-  "upload it as a file: POST /v1/files": "请作为文件上传。",
   "try again in a moment": "请稍后再试。",
   "wait for one of them, or cancel it: GET /v1/turns lists them":
     "请等其中一个结束，或停止它；GET /v1/turns 列出它们。",

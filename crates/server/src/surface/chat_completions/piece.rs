@@ -179,7 +179,7 @@ impl Writer {
 
 /// Tokens as OpenAI writes them. What is not known counts as 0: the fields are required.
 pub fn usage_value(usage: &Usage) -> Value {
-    let (input, output) = (usage.input_tokens.unwrap_or(0), usage.output_tokens.unwrap_or(0));
+    let (input, output) = (usage.prompt_tokens().unwrap_or(0), usage.output_tokens.unwrap_or(0));
     json!({
         "prompt_tokens": input,
         "completion_tokens": output,

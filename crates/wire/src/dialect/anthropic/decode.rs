@@ -355,20 +355,16 @@ fn input_text(input: &Json<'_>) -> Option<String> {
     .filter(|text| !text.is_empty())
 }
 
-/// Tokens, absolute in every event that has them; the last ones count (quirk N10). The upstream's `input_tokens` is without
-/// what was read from a cache or written to it; ours is the whole prompt, as everywhere.
+/// Tokens, absolute in every event that has them; the last ones count (quirk N10). `input_tokens` is without what was read from
+/// a cache or written to it, as the upstream counts.
 fn usage(json: &Json<'_>, step: &mut Step<'_>) {
     let Some(usage) = json.get("usage") else { return };
     let tokens = |keys: &[&str]| usage.path(keys).and_then(Json::as_u64);
-    let cached_input_tokens = tokens(&["cache_read_input_tokens"]);
-    let cache_written_tokens = tokens(&["cache_creation_input_tokens"]);
-    let beside =
-        [cached_input_tokens, cache_written_tokens].into_iter().flatten().fold(0, u64::saturating_add);
     step.usage(Usage {
-        input_tokens: tokens(&["input_tokens"]).map(|tokens| tokens.saturating_add(beside)),
+        input_tokens: tokens(&["input_tokens"]),
         output_tokens: tokens(&["output_tokens"]),
-        cached_input_tokens,
-        cache_written_tokens,
+        cached_input_tokens: tokens(&["cache_read_input_tokens"]),
+        cache_written_tokens: tokens(&["cache_creation_input_tokens"]),
         reasoning_tokens: tokens(&["output_tokens_details", "thinking_tokens"]),
     });
 }
