@@ -150,13 +150,14 @@ async fn what_something_is_called_is_data() {
             }
             let (_, read) = ask(server, Method::GET, conversation, None).await;
             assert_eq!(read["title"], title.as_str());
-            // It can be looked for, as it was written.
-            let (status, found) =
-                ask(server, Method::GET, &format!("/v1/conversations?q={}", encoded(&title)), None).await;
-            assert_eq!(status, 200, "{text:?}");
-            let is_as_written = !text.chars().any(throughline_wire::visible::is_hidden);
-            if title.is_ascii() && !title.is_empty() && is_as_written {
-                assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{text:?}: {found}");
+            // It can be looked for, if it is shown as it was written.
+            if !text.chars().any(throughline_wire::visible::is_hidden) {
+                let path = format!("/v1/conversations?q={}", encoded(&title));
+                let (status, found) = ask(server, Method::GET, &path, None).await;
+                assert_eq!(status, 200, "{text:?}");
+                if title.is_ascii() && !title.is_empty() {
+                    assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{text:?}: {found}");
+                }
             }
         }
         let (status, said) =
