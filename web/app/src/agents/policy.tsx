@@ -94,7 +94,7 @@ export function Policy({ form, decides }: { form: Form; decides: number | undefi
         <button
           type="button"
           className="button"
-          onClick={() => put([...rules, ruleDraft({ decide: "ask" })])}
+          onClick={() => put([...rules, ruleDraft({ decide: "ask", tool: "*" })])}
         >
           <Plus aria-hidden size={13} />
           {words.addRule}
