@@ -65,12 +65,12 @@ const checks = {
     await assert.rejects(stream.finalChatCompletion());
   },
 
-  /** A tool that is the server's: refused at once, and not run by the client. */
+  /** A tool with the name of a server's: the client's runs in its place. */
   async same_name() {
     const tool = counted("weather_today");
     const runner = client.chat.completions.runTools({ model: "default", messages: asked, stream: true, tools: [tool.definition] });
-    await assert.rejects(runner.finalContent(), /weather_today/);
-    assert.equal(tool.runs, 0);
+    assert.equal(await runner.finalContent(), "Sunny in Paris.");
+    assert.equal(tool.runs, 1);
   },
 
   /** The server's tool runs on the server, and the runner does not notice. */

@@ -76,7 +76,7 @@ async fn openai_node() {
     check("openai_node.mjs", "raw", turns(1), 1).await;
     check("openai_node.mjs", "helper", turns(1), 1).await;
     check("openai_node.mjs", "server_tool", turns(1), 1).await;
-    check("openai_node.mjs", "same_name", turns(0), 0).await;
+    check("openai_node.mjs", "same_name", turns(1), 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
