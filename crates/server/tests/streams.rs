@@ -125,7 +125,9 @@ async fn a_place_that_is_not_there_is_told_as_what_it_is() {
 // R: R3
 #[tokio::test]
 async fn a_hundred_equal_posts_are_one_turn() {
-    let server = TestServer::start(with_a_call()).await;
+    // All but the first are repetitions: none of them counts against the limit, however slowly the first one starts.
+    let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
+    let server = TestServer::start_with(with_a_call(), |builder| builder, limits).await;
     let post = |text: &str| {
         server.client().post(server.url("/v1/turns")).header("idempotency-key", "k").json(&saying(text))
     };

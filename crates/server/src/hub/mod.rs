@@ -7,6 +7,7 @@
 mod admission;
 mod drain;
 mod elsewhere;
+mod equal_posts;
 mod history;
 mod merging;
 mod parked;
@@ -30,6 +31,7 @@ use crate::principal::Principal;
 use crate::telemetry::{CallHistory, Resumed as CameBack, Telemetry};
 use crate::viewer::{From, Viewer, Watchdog};
 use admission::Turns;
+use equal_posts::IdempotencyLocks;
 use seats::Seats;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -52,6 +54,7 @@ struct Inner {
     catalog: Arc<dyn Catalog>,
     limits: ServerLimits,
     turns: Mutex<Turns>,
+    idempotency: IdempotencyLocks,
     seats: Seats,
     watchdog: Watchdog,
     telemetry: Measured,
@@ -100,6 +103,7 @@ impl Hub {
             merge_after,
             to_merge: OnceLock::new(),
             turns: Mutex::default(),
+            idempotency: IdempotencyLocks::default(),
             seats: Seats::default(),
             ready: AtomicBool::new(false),
             stopping: CancellationToken::new(),

@@ -123,6 +123,10 @@ impl Hub {
         let _task = inner.tasks.token();
         let user = principal.user.as_str();
         let now = jiff::Timestamp::now().as_millisecond();
+        let _equal_posts = match &new.idempotency {
+            Some(key) => Some(inner.idempotency.lock(user, &key.key).await),
+            None => None,
+        };
         if let Some(key) = &new.idempotency
             && let Some(created) = inner.catalog.turn_of_key(user, key, now).await?
         {
